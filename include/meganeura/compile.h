@@ -1,0 +1,53 @@
+// Graph to program.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "meganeura/device.h"
+#include "meganeura/export.h"
+#include "meganeura/graph.h"
+
+namespace meganeura {
+
+struct Program;
+
+// Outputs computed by one segment. assign() tensors among them update persistent tensors.
+struct SegmentOutputs {
+  std::string name;
+  std::vector<Output> outputs;
+};
+
+struct CompileOptions {
+  std::vector<std::string> disable;   // passes by name: "fuse", "reuse-memory", "levels", …
+  std::filesystem::path dump;         // directory for the text of every stage; empty: none
+  bool verify = true;                 // run the verifiers after every pass
+};
+
+struct PassTime {
+  std::string name;
+  double milliseconds = 0;
+  bool changed = true;
+};
+
+struct CompileReport {
+  std::vector<PassTime> passes;
+  uint32_t kernels = 0;
+  uint32_t modules = 0;
+  uint32_t levels = 0;
+  uint64_t scratch_bytes = 0;
+  uint64_t live_peak_bytes = 0;   // lower bound for scratch
+  uint64_t persistent_bytes = 0;
+};
+
+// Throws Error naming what cannot be compiled. Deterministic.
+MEGANEURA_API std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
+                                                     const Device& device,
+                                                     const CompileOptions& options = {},
+                                                     CompileReport* report = nullptr);
+
+}  // namespace meganeura
