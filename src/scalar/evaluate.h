@@ -32,8 +32,7 @@ void evaluate_f64(const Body& body, Mode mode, int64_t count,
 // Running error bounds beside the values: an f32 kernel that computes the same body from arguments
 // with absolute errors `argument_errors` stays within `output_errors` of the f64 outputs. Elements
 // where a comparison, floor, round or select could flip within the bounds get an infinite bound.
-void evaluate_f64_bounds(const Body& body, int64_t count,
-                         std::span<const double* const> arguments,
+void evaluate_f64_bounds(const Body& body, int64_t count, std::span<const double* const> arguments,
                          std::span<const double* const> argument_errors,
                          std::span<double* const> outputs, std::span<double* const> output_errors);
 

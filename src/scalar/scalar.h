@@ -28,36 +28,64 @@ std::optional<Type> type_from_name(std::string_view name);
 Type compute_type(DType dtype);
 
 enum class Op : uint8_t {
-  kArgument, kConstant,
+  kArgument,
+  kConstant,
   // Arithmetic. Integers wrap. f32 add, sub, mul are IEEE 754 round-to-nearest-even.
-  kAdd, kSub, kMul, kFma, kNeg, kAbs,
-  kDiv,         // f32: IEEE quotient; integers: truncating, x/0 = 0
-  kRem,         // f32: C fmod; integers: sign of the dividend, x%0 = 0
-  kMin, kMax,   // NaN propagates; of -0 and +0 either may come back
-  kMulHigh,     // u32: upper 32 bits of the 64-bit product
-  kFloor, kCeil, kTrunc,
-  kRound,       // half to even
+  kAdd,
+  kSub,
+  kMul,
+  kFma,
+  kNeg,
+  kAbs,
+  kDiv,  // f32: IEEE quotient; integers: truncating, x/0 = 0
+  kRem,  // f32: C fmod; integers: sign of the dividend, x%0 = 0
+  kMin,
+  kMax,      // NaN propagates; of -0 and +0 either may come back
+  kMulHigh,  // u32: upper 32 bits of the 64-bit product
+  kFloor,
+  kCeil,
+  kTrunc,
+  kRound,  // half to even
   kSqrt,
   // Bits (u32 and i32; and, or, xor, not also on bool).
-  kAnd, kOr, kXor, kNot, kShl, kShr,  // shr is arithmetic on i32; shift counts are taken mod 32
+  kAnd,
+  kOr,
+  kXor,
+  kNot,
+  kShl,
+  kShr,  // shr is arithmetic on i32; shift counts are taken mod 32
   // Comparison: operands of one type, result bool. Every comparison with NaN but != is false.
-  kEq, kNe, kLt, kLe, kGt, kGe,
-  kSelect,      // (bool, x, y)
-  kConvert,     // value conversion to the node's type; f32 to integer truncates and saturates, NaN to 0
-  kBitcast,     // between f32, i32 and u32
-  kIsNan,       // f32 to bool, by bit pattern
-  kRoundF16, kRoundBF16,  // f32 rounded to the storage format and widened again
-  kPackF16,     // (f32 lo, f32 hi) to u32, two f16 values
-  kUnpackF16,   // u32 to f32: the low half as f16
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kSelect,   // (bool, x, y)
+  kConvert,  // value conversion to the node's type; f32 to integer truncates and saturates, NaN to
+             // 0
+  kBitcast,  // between f32, i32 and u32
+  kIsNan,    // f32 to bool, by bit pattern
+  kRoundF16,
+  kRoundBF16,  // f32 rounded to the storage format and widened again
+  kPackF16,    // (f32 lo, f32 hi) to u32, two f16 values
+  kUnpackF16,  // u32 to f32: the low half as f16
   // Composite: only in op bodies; lower_strict (strict.h) rewrites them before kernels are built.
-  kExp, kLog, kSin, kCos, kTanh, kErf, kPow, kRsqrt,
+  kExp,
+  kLog,
+  kSin,
+  kCos,
+  kTanh,
+  kErf,
+  kPow,
+  kRsqrt,
 };
 
 struct OpInfo {
   Op op;
   std::string_view name;  // "add"
   uint8_t arity;
-  bool primitive;         // kernel IR can carry it
+  bool primitive;  // kernel IR can carry it
   bool commutative;
 };
 const OpInfo& info(Op op);
@@ -72,10 +100,14 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
+// The type that an op gives for these operands; `chosen` is what kConvert and kBitcast give.
+// Operands that do not fit the op are an internal fault. Not for kArgument and kConstant.
+Type result_type(Op op, std::span<const Type> operands, Type chosen = Type::kF32);
+
 // A canonical scalar function: arguments to outputs.
 struct Body {
   std::vector<Type> arguments;
-  std::vector<Node> nodes;        // operands precede users
+  std::vector<Node> nodes;        // node i is argument i, used or not; then operands before users
   std::vector<uint32_t> outputs;  // node indices
   bool operator==(const Body&) const = default;
 };
@@ -100,6 +132,7 @@ struct Scalar::Expression {
   Type type;
   uint32_t payload = 0;
   std::vector<Scalar> operands;
+  ~Expression();
 };
 
 // Leaves.
@@ -112,7 +145,8 @@ Scalar constant_bool(bool value);
 Scalar constant_like(const Scalar& like, double value);
 
 // Checks operand types (internal fault if wrong) and builds a node; `type` is the result type
-// for kConvert and kBitcast and ignored elsewhere.
+// for kConvert and kBitcast and ignored elsewhere. Casts to the same type and the magnitude of a
+// u32 are the operand itself. Shift counts have the type of what they shift.
 Scalar make(Op op, std::vector<Scalar> operands, Type type = Type::kF32);
 
 Scalar operator+(const Scalar& a, const Scalar& b);
