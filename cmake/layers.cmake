@@ -52,6 +52,6 @@ function(mg_layer name)
   endif()
 endfunction()
 
-set(MEGANEURA_WARNINGS -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+set(MEGANEURA_WARNINGS -Wall -Wextra -Wno-missing-field-initializers)
 # Costs and references must not depend on what the compiler fuses.
 add_compile_options(-ffp-contract=off)

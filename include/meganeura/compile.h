@@ -23,8 +23,11 @@ struct SegmentOutputs {
 };
 
 struct CompileOptions {
-  std::vector<std::string> disable;   // passes by name: "fuse", "reuse-memory", "levels", …
+  // Optional passes to leave out: "fuse", "merge", "reuse-memory". Error(kInvalidArgument) naming
+  // the known ones for any other name.
+  std::vector<std::string> disable;
   std::filesystem::path dump;         // directory for the text of every stage; empty: none
+  bool keep_text = false;             // put the same text into the report
   bool verify = true;                 // run the verifiers after every pass
 };
 
@@ -34,7 +37,14 @@ struct PassTime {
   bool changed = true;
 };
 
+// A stage of compilation as text: "graph", "schedule", "kernels", "spirv", "program".
+struct StageText {
+  std::string stage;
+  std::string text;
+};
+
 struct CompileReport {
+  std::vector<StageText> stages;  // with keep_text only
   std::vector<PassTime> passes;
   uint32_t kernels = 0;
   uint32_t modules = 0;
