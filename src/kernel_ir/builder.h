@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,12 +16,15 @@ namespace meganeura::kir {
 class Builder {
  public:
   Builder(std::string name, std::array<uint32_t, 3> local_size, uint32_t subgroup_size = 0);
+  ~Builder();
+  Builder(Builder&&) noexcept;
+  Builder& operator=(Builder&&) noexcept;
 
   uint32_t slot(std::string name, Type element, SlotAccess access);
   uint32_t shared(std::string name, Type element, uint32_t count);
   uint32_t param();  // declares the next run-time argument and returns its index
 
-  // Constants are cached per block nesting, folded operations on two constants are evaluated.
+  // Pure instructions are emitted once per block nesting; operations on constants are evaluated.
   Value u32(uint32_t value);
   Value i32(int32_t value);
   Value f32(float value);
@@ -28,7 +33,8 @@ class Builder {
   Value read_param(uint32_t index);
   Value builtin(Builtin builtin);
 
-  // Elementwise; folds constants and the identities x+0, x*1, x*0 on integers.
+  // Elementwise; folds constants, and identities such as x+0, x*1, x*0 on integers and truth
+  // values.
   Value arith(scalar::Op op, std::span<const Value> operands, Type result_type);
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
@@ -56,31 +62,50 @@ class Builder {
   Value subgroup_reduce(Opcode opcode, Value value);
 
   // for (i = begin; i < end; i += step) carried = body(i, carried); returns the final carried.
-  using LoopBody = std::function<std::vector<Value>(Value induction, std::span<const Value> carried)>;
+  // A loop that is known to run never or once leaves no loop behind.
+  using LoopBody =
+      std::function<std::vector<Value>(Value induction, std::span<const Value> carried)>;
   std::vector<Value> for_range(Value begin, Value end, Value step, std::span<const Value> initial,
                                const LoopBody& body);
+  // Where the condition is known, only the branch taken is built.
   using Branch = std::function<std::vector<Value>()>;
-  std::vector<Value> if_else(Value condition, const Branch& then_branch,
-                             const Branch& else_branch);
+  std::vector<Value> if_else(Value condition, const Branch& then_branch, const Branch& else_branch);
   void if_then(Value condition, const std::function<void()>& then_branch);
 
-  // A lowered scalar body over values (its arguments may be vectors of equal lanes).
+  // A lowered scalar body over values; where some arguments are vectors (of equal lanes) the
+  // others are splat and so are the results.
   std::vector<Value> inline_body(const scalar::Body& body, std::span<const Value> arguments);
 
-  Type element_type(Value value) const { return kernel_.type(value).element; }
-  uint8_t lanes(Value value) const { return kernel_.type(value).lanes; }
+  Type element_type(Value value) const { return type_of(value).element; }
+  uint8_t lanes(Value value) const { return type_of(value).lanes; }
 
-  // Verifies and hands out the kernel.
+  // The bits of a value that is known while building, the same in all its lanes.
+  std::optional<uint32_t> constant_bits(Value value) const;
+
+  // Verifies and hands out the kernel; the builder is empty afterwards.
   Kernel finish();
 
  private:
-  Value define(ValueType type);
-  Value emit(Instruction instruction, ValueType type);
-  Kernel kernel_;
-  std::vector<Block*> open_;
-  // Further private members are the implementation's choice.
   struct Cache;
-  std::shared_ptr<Cache> cache_;
+  Value define(ValueType type);
+  void append(Instruction instruction);
+  Value emit(Instruction instruction, ValueType type);
+  Value emit_pure(Instruction instruction, ValueType type);
+  ValueType arith_type(scalar::Op op, std::span<const Value> operands, Type wanted) const;
+  Value identity(scalar::Op op, std::span<const Value> operands, Type result);
+  Value fold(scalar::Op op, std::span<const Value> operands, ValueType type);
+  Value compare(scalar::Op op, Value a, Value b);
+  Value alike(scalar::Op op, std::span<const Value> operands);
+  ValueType type_of(Value value) const;
+  void expect_index(Value value, const char* what) const;
+  void expect_types(std::span<const Value> values, std::span<const Value> like,
+                    const char* what) const;
+  void open_block();
+  Block close_block(std::vector<Value> yields);
+
+  Kernel kernel_;
+  std::vector<Block> open_;
+  std::unique_ptr<Cache> cache_;
 };
 
 }  // namespace meganeura::kir

@@ -31,12 +31,12 @@ struct Capabilities {
   std::array<uint32_t, 3> max_workgroup_count = {65535, 65535, 65535};
   uint32_t shared_bytes = 16384;
   uint32_t push_constant_bytes = 128;
-  uint64_t max_buffer_range = 1ull << 27;       // bytes one slot may reach
+  uint64_t max_buffer_range = 1ull << 27;  // bytes one slot may reach
   uint64_t max_allocation_bytes = 1ull << 30;
-  bool fused_fma = false;        // fma rounds once (device self-test)
-  bool exact_division = false;   // f32 / is correctly rounded (device self-test)
+  bool fused_fma = false;       // fma rounds once (device self-test)
+  bool exact_division = false;  // f32 / is correctly rounded (device self-test)
   bool exact_sqrt = false;
-  bool signed_zero_inf_nan_preserve = false;    // float control offered for f32
+  bool signed_zero_inf_nan_preserve = false;  // float control offered for f32
   bool denorm_preserve = false;
   bool rounding_rte = false;
 };

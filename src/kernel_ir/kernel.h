@@ -32,31 +32,35 @@ struct Value {
 };
 
 enum class Opcode : uint8_t {
-  kArith,         // `arith` on operands of equal lanes (kSelect: condition has as many lanes)
-  kConstant,      // immediates[0] = bits, splat over lanes
-  kBuiltin,       // immediates[0] = Builtin; u32
-  kParam,         // immediates[0] = index of a run-time u32 argument
-  kLoad,          // slot immediates[0]; (index in elements) ; lanes > 1: index is a multiple of lanes
-  kStore,         // slot immediates[0]; (index, value)
-  kSharedLoad,    // shared array immediates[0]; (index); lanes as kLoad
-  kSharedStore,   // shared array immediates[0]; (index, value)
-  kExtract,       // lane immediates[0] of a vector
-  kCompose,       // vector from scalars
-  kBarrier,       // workgroup execution and shared-memory barrier; in uniform control flow
+  kArith,       // `arith` on operands of equal lanes (kSelect: condition has as many lanes)
+  kConstant,    // immediates[0] = bits, splat over lanes
+  kBuiltin,     // immediates[0] = Builtin; u32
+  kParam,       // immediates[0] = index of a run-time u32 argument
+  kLoad,        // slot immediates[0]; (index in elements) ; lanes > 1: index is a multiple of lanes
+  kStore,       // slot immediates[0]; (index, value)
+  kSharedLoad,  // shared array immediates[0]; (index); lanes as kLoad
+  kSharedStore,        // shared array immediates[0]; (index, value)
+  kExtract,            // lane immediates[0] of a vector
+  kCompose,            // vector from scalars
+  kBarrier,            // workgroup execution and shared-memory barrier; in uniform control flow
   kSubgroupBroadcast,  // (value) from constant lane immediates[0]
-  kSubgroupAdd, kSubgroupMin, kSubgroupMax,  // (value) over the whole subgroup; see note below
+  kSubgroupAdd,
+  kSubgroupMin,
+  kSubgroupMax,         // (value) over the whole subgroup; see note below
   kSubgroupShuffleXor,  // (value) from lane ^ immediates[0]
-  kFor,           // (begin, end, step, initial…) u32 range; block 0: (induction, carried…) → carried…
-  kIf,            // (condition) → block 0 or block 1; results = yields
+  kFor,  // (begin, end, step, initial…) u32 range; block 0: (induction, carried…) → carried…
+  kIf,   // (condition) → block 0 or block 1; results = yields
 };
 // f32 subgroup sums have no order that the language fixes. Strict kernels build reductions from
 // kSubgroupShuffleXor in a fixed tree; kSubgroupAdd is for integers.
 
 enum class Builtin : uint8_t {
-  kWorkgroupX, kWorkgroupY, kWorkgroupZ,
-  kLocalIndex,     // flat index in the workgroup, x fastest
-  kLane,           // index in the subgroup
-  kSubgroup,       // index of the subgroup in the workgroup
+  kWorkgroupX,
+  kWorkgroupY,
+  kWorkgroupZ,
+  kLocalIndex,  // flat index in the workgroup, x fastest
+  kLane,        // index in the subgroup
+  kSubgroup,    // index of the subgroup in the workgroup
   kSubgroupSize,
 };
 
@@ -97,7 +101,7 @@ struct Kernel {
   uint32_t subgroup_size = 0;  // required size; 0: any
   std::vector<Slot> slots;
   std::vector<SharedArray> shared;
-  uint32_t params = 0;         // run-time u32 arguments
+  uint32_t params = 0;  // run-time u32 arguments
   Block body;
   std::vector<ValueType> types;  // by value id; [0] unused
 
