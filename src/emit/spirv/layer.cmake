@@ -1,0 +1,18 @@
+# The Khronos headers give the printer its numbers; the validator is for tests alone.
+find_path(MEGANEURA_SPIRV_HEADERS spirv/unified1/spirv.hpp11 REQUIRED)
+if(TARGET ${target})
+  target_include_directories(${target} PUBLIC ${MEGANEURA_SPIRV_HEADERS})
+endif()
+
+if(MEGANEURA_BUILD_TESTS)
+  find_package(SPIRV-Tools CONFIG QUIET)
+  add_library(mg_spirv_validate STATIC ${root}/validate/validate.cc)
+  target_include_directories(mg_spirv_validate PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  if(TARGET SPIRV-Tools-static)
+    target_link_libraries(mg_spirv_validate PRIVATE SPIRV-Tools-static)
+    target_compile_definitions(mg_spirv_validate PRIVATE MEGANEURA_HAVE_SPIRV_TOOLS)
+  endif()
+  if(test_target)
+    target_link_libraries(${test_target} PRIVATE mg_spirv_validate)
+  endif()
+endif()
