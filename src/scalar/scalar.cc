@@ -101,10 +101,6 @@ std::string describe(Op op, std::span<const Type> types) {
   return out + ")";
 }
 
-uint32_t payload_of(Type type, uint32_t value) {
-  return type == Type::kBool ? static_cast<uint32_t>(value != 0) : value;
-}
-
 Scalar leaf(Op op, Type type, uint32_t payload) {
   return Scalar(
       std::make_shared<const Scalar::Expression>(Scalar::Expression{op, type, payload, {}}));
@@ -202,7 +198,7 @@ void verify_node(const Body& body, uint32_t index) {
     return;
   }
   if (node.op == Op::kConstant) {
-    MG_CHECK(node.payload == payload_of(node.type, node.payload), "scalar node ", index,
+    MG_CHECK(node.type != Type::kBool || node.payload <= 1, "scalar node ", index,
              " is a bool constant of value ", node.payload);
     return;
   }
@@ -309,6 +305,10 @@ Scalar constant_i32(int32_t value) {
 }
 Scalar constant_u32(uint32_t value) { return leaf(Op::kConstant, Type::kU32, value); }
 Scalar constant_bool(bool value) { return leaf(Op::kConstant, Type::kBool, value ? 1 : 0); }
+Scalar constant_bits(Type type, uint32_t bits) {
+  MG_CHECK(type != Type::kBool || bits <= 1, "a bool constant has the bits ", bits);
+  return leaf(Op::kConstant, type, bits);
+}
 
 Scalar constant_like(const Scalar& like, double value) {
   const auto fits = [&](double low, double high) {
@@ -392,7 +392,7 @@ std::vector<Scalar> apply(const Body& body, std::span<const Scalar> arguments) {
                to_string(node.type), ", not ", to_string(value.type()));
       values.push_back(value);
     } else if (node.op == Op::kConstant) {
-      values.push_back(leaf(Op::kConstant, node.type, node.payload));
+      values.push_back(constant_bits(node.type, node.payload));
     } else {
       std::vector<Scalar> operands;
       for (uint8_t i = 0; i < info(node.op).arity; ++i)

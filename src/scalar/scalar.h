@@ -141,6 +141,7 @@ Scalar constant_f32(float value);
 Scalar constant_i32(int32_t value);
 Scalar constant_u32(uint32_t value);
 Scalar constant_bool(bool value);
+Scalar constant_bits(Type type, uint32_t bits);
 // The number `value` in the type of `like` (saturating is an internal fault).
 Scalar constant_like(const Scalar& like, double value);
 

@@ -13,12 +13,14 @@ struct Arithmetic {
 };
 
 // Rewrites composite ops (and division, sqrt where the device is not exact) into primitive ones.
-// Polynomials use + and × only, never contracted, so their bits are equal on every device that
-// rounds f32 + and × correctly. Error bounds (ulp of the f32 result, whole f32 range):
-// kMaxUlp in strict_bounds() by op, proven by tests.
+// The functions use + and × only, never contracted, and integer operations, so their bits are equal
+// on every device that rounds f32 + and × correctly. Results smaller than 2^-126 in magnitude may
+// come back as zero; exp and pow always flush them. Special values are C's. Division and sqrt are
+// corrected to within 1 ulp where no step can leave the normal range, roughly 2^-75 to 2^100.
 Body lower_strict(const Body& body, const Arithmetic& arithmetic);
 
-// The proven bound of a composite op in ulp.
+// The bound in ulp of the f32 result, over the whole range, that tests prove for a composite op;
+// for kDiv and kSqrt what Vulkan promises of the built-in, which some extreme operands get.
 double strict_max_ulp(Op op);
 
 }  // namespace meganeura::scalar
