@@ -24,7 +24,7 @@ struct StepInputs {
   Tensor seed;           // u32 "seed": the run's seed
   Tensor random_step;    // u32 "random_step": counts micro-batches, for random ops
   Tensor learning_rate;  // f32 "learning_rate"
-  Tensor optimizer_step; // u32 "optimizer_step": 1 at the first update
+  Tensor updates;        // u32 "updates": optimizer steps done before this one
 };
 // The graph's step inputs, created when they are not there yet.
 MEGANEURA_API StepInputs step_inputs(Graph& graph);
