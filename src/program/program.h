@@ -22,8 +22,8 @@ enum class TensorKind : uint8_t { kParameter, kState, kInput, kOutput, kConstant
 struct Region {
   enum class Space : uint8_t { kTensor, kInputs, kOutputs, kConstants, kScratch };
   Space space = Space::kScratch;
-  uint32_t tensor = 0;   // for kTensor: index into Program::tensors
-  uint64_t offset = 0;   // bytes; multiple of 256 (kTensor: of 4)
+  uint32_t tensor = 0;  // for kTensor: index into Program::tensors
+  uint64_t offset = 0;  // bytes; multiple of 256 (kTensor: of 4)
   uint64_t bytes = 0;
   bool operator==(const Region&) const = default;
 };
@@ -33,10 +33,10 @@ struct ProgramTensor {
   TensorKind kind = TensorKind::kInput;
   DType dtype = DType::kF32;
   Shape shape;
-  Region region;             // where it lies; for persistent ones {kTensor, own index, 0, bytes}
-  std::string initializer;   // Initializer text, persistent tensors only
+  Region region;            // where it lies; for persistent ones {kTensor, own index, 0, bytes}
+  std::string initializer;  // Initializer text, persistent tensors only
   bool trainable = false;
-  int64_t limit = 0;         // integer inputs: values must be below; 0 unchecked
+  int64_t limit = 0;  // integer inputs: values must be below; 0 unchecked
 };
 
 enum class CodeKind : uint32_t { kSpirv = 1, kKernelText = 2 };
@@ -47,9 +47,9 @@ struct Module {
   std::vector<uint32_t> words;  // SPIR-V words, or text bytes padded with zeros
   BindingMode binding = BindingMode::kAddress;
   uint32_t slots = 0;
-  uint32_t params = 0;          // u32 arguments after the addresses in push constants
+  uint32_t params = 0;  // u32 arguments after the addresses in push constants
   std::array<uint32_t, 3> local_size = {1, 1, 1};
-  uint32_t subgroup_size = 0;   // required; 0: any
+  uint32_t subgroup_size = 0;  // required; 0: any
   bool operator==(const Module&) const = default;
 };
 
@@ -65,7 +65,7 @@ struct Dispatch {
   std::array<uint32_t, 3> grid = {1, 1, 1};
   std::vector<Binding> bindings;  // one per slot
   std::vector<uint32_t> params;
-  std::string label;              // "reduce sum → loss", for profiles and errors
+  std::string label;  // "reduce sum → loss", for profiles and errors
 };
 
 // Independent dispatches; one memory barrier between levels.
@@ -80,8 +80,8 @@ struct Segment {
 };
 
 struct Program {
-  std::string target;             // "vulkan1.2" or "interpreter"
-  Capabilities capabilities;      // what it was compiled for
+  std::string target;         // "vulkan1.2" or "interpreter"
+  Capabilities capabilities;  // what it was compiled for
   std::vector<ProgramTensor> tensors;
   std::vector<Module> modules;
   std::vector<Segment> segments;
@@ -89,7 +89,7 @@ struct Program {
   uint64_t output_bytes = 0;
   uint64_t scratch_bytes = 0;
   std::vector<std::byte> constants;
-  uint64_t source_hash = 0;       // of graph text, options and compiler version
+  uint64_t source_hash = 0;  // of graph text, options and compiler version
 
   const ProgramTensor* find(std::string_view name) const;
 };
