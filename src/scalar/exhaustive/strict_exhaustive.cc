@@ -14,7 +14,7 @@ namespace {
 
 class StrictExhaustive : public testing::TestWithParam<int> {};
 
-// `next` is a template parameter of the walk so that the compiler can vectorise each function.
+// The case is a template parameter so that the compiler can inline and vectorise its function.
 template <int kIndex>
 Measured walk(uint64_t begin, uint64_t end) {
   constexpr UnaryCase kCase = kUnaryCases[kIndex];
@@ -43,7 +43,7 @@ TEST_P(StrictExhaustive, EveryArgumentIsWithinTheBound) {
 INSTANTIATE_TEST_SUITE_P(Functions, StrictExhaustive,
                          testing::Range(0, static_cast<int>(std::size(kUnaryCases))),
                          [](const testing::TestParamInfo<int>& instance) {
-                           return std::string(info(kUnaryCases[instance.param].op).name);
+                           return std::string(scalar::info(kUnaryCases[instance.param].op).name);
                          });
 
 }  // namespace
