@@ -1,0 +1,1 @@
+target_link_libraries(${target} PUBLIC ${CMAKE_DL_LIBS})
