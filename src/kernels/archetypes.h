@@ -26,8 +26,8 @@ struct Stage {
 struct KernelPlan {
   std::vector<Stage> stages;
   uint64_t scratch_bytes = 0;
-  std::string tile;         // "pointwise v4 l64", for reports
-  int64_t cost = 0;         // estimated nanoseconds on the device class; integer, deterministic
+  std::string tile;  // "pointwise v4 l64", for reports
+  int64_t cost = 0;  // estimated nanoseconds on the device class; integer, deterministic
 };
 
 // Every legal way for this spec on this device, most promising first; at least one. Throws
@@ -37,5 +37,8 @@ std::vector<KernelPlan> candidates(const KernelSpec& spec, const Capabilities& c
 
 // The first candidate by cost.
 KernelPlan build(const KernelSpec& spec, const Capabilities& capabilities);
+
+// How many slots a kernel with that many run-time arguments can bind; what fusion must respect.
+uint32_t max_slots(const Capabilities& capabilities, uint32_t params);
 
 }  // namespace meganeura::kernels

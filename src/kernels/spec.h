@@ -22,9 +22,9 @@ struct Affine {
 // An index read from memory: value = clamp(memory[slot][at], 0, limit) as a signed or unsigned
 // 32-bit integer; contributes value·stride to whatever it belongs to.
 struct IndexTerm {
-  uint32_t slot = 0;     // an i32 or u32 slot of the spec
+  uint32_t slot = 0;  // an i32 or u32 slot of the spec
   Affine at;
-  int64_t limit = 0;     // inclusive upper clamp
+  int64_t limit = 0;  // inclusive upper clamp
   int64_t stride = 0;
   bool is_signed = false;
   bool operator==(const IndexTerm&) const = default;
