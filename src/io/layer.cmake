@@ -1,0 +1,6 @@
+find_package(ZLIB REQUIRED)
+find_package(nlohmann_json REQUIRED)
+target_link_libraries(${target} PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)
+if(test_target)
+  target_link_libraries(${test_target} PRIVATE ZLIB::ZLIB)
+endif()
