@@ -21,6 +21,18 @@ DagF root(const DagF& x, const Arithmetic& arithmetic) {
   return strict_root(x, arithmetic.fused_fma, plain_root, plain_divide);
 }
 
+// x^y; for small whole exponents that are constants without the logarithm, as near and as special.
+DagF power(const DagF& x, const DagF& y, const Arithmetic& arithmetic) {
+  const Scalar::Expression& exponent = y.scalar.expression();
+  const bool constant = exponent.op == Op::kConstant;
+  const float value = constant ? std::bit_cast<float>(exponent.payload) : kNan;
+  if (value == 1.0f) return x;
+  if (value == 2.0f) return x * x;
+  if (value == 3.0f) return (x * x) * x;
+  if (value == -1.0f) return divide(DagF(1.0f), x, arithmetic);
+  return strict_pow(x, y);
+}
+
 // One row per composite op, with its proven bound; `build` takes as many operands as the op.
 struct Composite {
   Op op;
@@ -41,7 +53,9 @@ constexpr Composite kComposites[] = {
     {Op::kTanh, 2.5, unary<strict_tanh<DagF>>},
     {Op::kErf, 2.5, unary<strict_erf<DagF>>},
     {Op::kPow, 4.0,
-     [](std::span<const DagF> x, const Arithmetic&) { return strict_pow(x[0], x[1]); }},
+     [](std::span<const DagF> x, const Arithmetic& arithmetic) {
+       return power(x[0], x[1], arithmetic);
+     }},
     {Op::kRsqrt, 1.5,
      [](std::span<const DagF> x, const Arithmetic& arithmetic) {
        return divide(DagF(1.0f), root(x[0], arithmetic), arithmetic);

@@ -171,7 +171,8 @@ ReducedAngle<F> reduce_angle(typename Companions<F>::U pattern) {
   const U carry = select(low_word < middle, U(1u), U(0u));
   const U high_word = (mantissa * window[0] + mul_high(mantissa, window[1])) + carry;
   const U quadrant = (high_word + U(0x20000000u)) >> U(30u);
-  // The fraction from the nearest quarter turn, signed, then its magnitude (less 2^-64).
+  // The fraction from the nearest quarter turn, signed, then its magnitude (less 2^-64), in parts
+  // of at most 24 bits, so that no conversion rounds.
   const U fraction_high = (high_word << U(2u)) | (low_word >> U(30u));
   const U fraction_low = low_word << U(2u);
   const U negative = as_unsigned(as_signed(fraction_high) >> I(31));
@@ -179,9 +180,9 @@ ReducedAngle<F> reduce_angle(typename Companions<F>::U pattern) {
   // Times π/2: twelve bits by twelve are exact, the rest is small.
   const F first = to_float(top >> U(19u));
   const F second = to_float(top & U(0x0007ffffu));
-  const F third = to_float(fraction_low ^ negative);
+  const F third = to_float((fraction_low ^ negative) >> U(8u));
   const F rest = first * F(-0x1.2aeef4p-18f * 0x1p-13f) +
-                 (second * F(0x1.921fb6p+0f * 0x1p-32f) + third * F(0x1.921fb6p+0f * 0x1p-64f));
+                 (second * F(0x1.921fb6p+0f * 0x1p-32f) + third * F(0x1.921fb6p+0f * 0x1p-56f));
   const auto small = as_signed(exponent) < I(0);
   return {select(small, U(0u), quadrant), select(small, U(0u), negative & U(0x80000000u)),
           select(small, from_bits(pattern), first * F(0x1.922p+0f * 0x1p-13f)),

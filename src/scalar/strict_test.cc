@@ -201,6 +201,20 @@ TEST(StrictPow, ExpressionAndNativeFunctionAgreeInEveryBit) {
   }
 }
 
+TEST(StrictPow, SmallWholeConstantExponentsAreProducts) {
+  const Type types[] = {Type::kF32};
+  for (float y : {1.0f, 2.0f, 3.0f, -1.0f}) {
+    const Scalar outputs[] = {make(Op::kPow, {argument(0, Type::kF32), constant_f32(y)})};
+    const Body body = lower_strict(linearize(outputs, types), kExact);
+    EXPECT_LE(body.nodes.size(), 3u) << y;
+    for (float x : {0.0f, -0.0f, 1.1f, -1.1f, 1e13f, -1e13f, 1e-13f, kInfinity, -kInfinity, kNan}) {
+      const double distance = ulp_distance(run(body, {x}), std::pow(double{x}, double{y}));
+      EXPECT_GE(distance, 0) << x << " ^ " << y;
+      EXPECT_LE(distance, 2) << x << " ^ " << y;
+    }
+  }
+}
+
 // Division and square root as a device may do them: some ulp off.
 struct Sloppy {
   uint32_t offset;
