@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "emit/spirv/disassemble.h"
+#include "emit/spirv/op_kernels.h"
 #include "emit/spirv/op_table.h"
 #include "emit/spirv/validate.h"
 #include "kernel_ir/builder.h"
@@ -18,6 +20,7 @@ using kir::SlotAccess;
 using kir::Value;
 using scalar::Op;
 using scalar::Type;
+using spirv::OpCase;
 
 constexpr BindingMode kModes[] = {BindingMode::kAddress, BindingMode::kDescriptor};
 
@@ -59,95 +62,27 @@ uint32_t number(spv::Capability capability) { return static_cast<uint32_t>(capab
 
 // y[i] = x[i] * a + x[i] with a run-time argument as bits.
 Kernel saxpy() {
-  Builder b("saxpy", {8, 1, 1});
-  const uint32_t x = b.slot("x", Type::kF32, SlotAccess::kRead);
-  const uint32_t y = b.slot("y", Type::kF32, SlotAccess::kWrite);
-  const uint32_t bits = b.param();
-  const Value i = b.builtin(Builtin::kLocalIndex);
-  const Value value = b.load(x, i);
-  const Value parameter = b.read_param(bits);
-  const Value scale = b.arith(Op::kBitcast, std::array{parameter}, Type::kF32);
-  const Value product = b.mul(value, scale);
-  b.store(y, i, b.add(product, value));
-  return b.finish();
+  return kir::parse_kernel(R"(kernel "saxpy" local(8, 1, 1) subgroup(0) params(1) {
+  slot 0 "x": f32 read
+  slot 1 "y": f32 write
+  %1: u32 = builtin local_index
+  %2: f32 = load 0 %1
+  %3: u32 = param 0
+  %4: f32 = arith bitcast %3
+  %5: f32 = arith mul %2 %4
+  %6: f32 = arith add %5 %2
+  store 1 %1 %6
 }
-
-struct Case {
-  Op op;
-  std::vector<Type> operands;
-  Type result;
-};
-
-std::optional<Type> type_if_legal(Op op, std::span<const Type> operands, Type wanted) {
-  try {
-    return scalar::result_type(op, operands, wanted);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-// Every primitive op at every type that kernel IR allows.
-std::vector<Case> all_cases() {
-  constexpr Type kTypes[] = {Type::kBool, Type::kI32, Type::kU32, Type::kF32};
-  std::vector<Case> cases;
-  for (uint8_t number = 0; number <= static_cast<uint8_t>(Op::kRsqrt); ++number) {
-    const auto op = static_cast<Op>(number);
-    const scalar::OpInfo& row = scalar::info(op);
-    if (!row.primitive || op == Op::kArgument || op == Op::kConstant) continue;
-    for (const Type type : kTypes) {
-      std::vector<Type> operands(row.arity, type);
-      if (op == Op::kSelect) operands[0] = Type::kBool;
-      if (op == Op::kConvert || op == Op::kBitcast) {
-        for (const Type to : kTypes) {
-          if (type_if_legal(op, operands, to)) cases.push_back({op, operands, to});
-        }
-      } else if (const auto result = type_if_legal(op, operands, type)) {
-        cases.push_back({op, operands, *result});
-      }
-    }
-  }
-  return cases;
-}
-
-// Loads operands of any type from u32 slots, applies the op, stores the result as u32.
-Kernel op_kernel(const Case& c, uint8_t lanes) {
-  Builder b("op", {8, 1, 1});
-  std::vector<Value> operands;
-  const Value i = b.builtin(Builtin::kLocalIndex);
-  const Value index = b.mul(i, b.u32(lanes));
-  for (size_t k = 0; k < c.operands.size(); ++k) {
-    const uint32_t slot = b.slot("x" + std::to_string(k), Type::kU32, SlotAccess::kRead);
-    Value value = b.load(slot, index, lanes);
-    if (c.operands[k] == Type::kBool) {
-      const Value zero = b.constant(Type::kU32, 0, lanes);
-      value = b.arith(Op::kNe, std::array{value, zero}, Type::kBool);
-    } else if (c.operands[k] != Type::kU32) {
-      value = b.arith(Op::kBitcast, std::array{value}, c.operands[k]);
-    }
-    operands.push_back(value);
-  }
-  Value result = b.arith(c.op, operands, c.result);
-  if (c.result == Type::kBool) {
-    const Value one = b.constant(Type::kU32, 1, lanes);
-    const Value zero = b.constant(Type::kU32, 0, lanes);
-    result = b.arith(Op::kSelect, std::array{result, one, zero}, Type::kU32);
-  } else if (c.result != Type::kU32) {
-    result = b.arith(Op::kBitcast, std::array{result}, Type::kU32);
-  }
-  const uint32_t y = b.slot("y", Type::kU32, SlotAccess::kWrite);
-  b.store(y, index, result);
-  return b.finish();
+)");
 }
 
 TEST(EmitSpirv, SaysEveryOpAtEveryTypeAndWidth) {
-  const std::vector<Case> cases = all_cases();
+  const std::vector<OpCase> cases = spirv::all_op_cases();
   EXPECT_GT(cases.size(), 80u);
-  for (const Case& c : cases) {
+  for (const OpCase& c : cases) {
     for (const uint8_t lanes : {1, 2, 4}) {
-      SCOPED_TRACE(std::string(info(c.op).name) + " of " +
-                   std::string(scalar::to_string(c.operands.back())) + " to " +
-                   std::string(scalar::to_string(c.result)) + " x" + std::to_string(lanes));
-      expect_valid_in_both_modes(op_kernel(c, lanes));
+      SCOPED_TRACE(spirv::to_string(c) + " x" + std::to_string(lanes));
+      expect_valid_in_both_modes(spirv::op_kernel(c, lanes));
     }
   }
 }
@@ -180,24 +115,143 @@ TEST(EmitSpirv, NamesTheOpcodeOfEveryPlainOp) {
     EXPECT_EQ(encoding.code, static_cast<uint16_t>(row.opcode)) << info(row.op).name;
     const std::array operands = {row.type, row.type};
     const Type result = scalar::result_type(row.op, operands);
-    const Kernel kernel = op_kernel({row.op, {row.type, row.type}, result}, 1);
+    const Kernel kernel = spirv::op_kernel({row.op, {row.type, row.type}, result}, 1);
     EXPECT_FALSE(find(emit_spirv(kernel, device(BindingMode::kAddress)), row.opcode).empty())
         << info(row.op).name;
   }
 }
 
-TEST(EmitSpirv, EqualKernelsGiveEqualWordsOnEveryCompiler) {
-  for (const Case& c : all_cases()) {
-    for (const BindingMode mode : kModes) {
-      EXPECT_EQ(emit_spirv(op_kernel(c, 2), device(mode)),
-                emit_spirv(op_kernel(c, 2), device(mode)));
-    }
+// Every raise pass, section and control structure at once.
+constexpr std::string_view kEverything =
+    R"(kernel "everything" local(8, 1, 1) subgroup(0) params(2) {
+  slot 0 "x": f32 read
+  slot 1 "n": i32 readwrite
+  slot 2 "y": u32 write
+  shared 0 "tile": f32[64]
+  shared 1 "flags": u32[64]
+  %1: u32 = builtin workgroup_x
+  %2: u32 = builtin local_index
+  %3: u32 = builtin lane
+  %4: u32 = param 0
+  %5: u32 = param 1
+  %6: f32x4 = load 0 %2
+  %7: f32x4 = arith rem %6 %6
+  %8: f32x4 = arith round_f16 %7
+  %9: f32x4 = arith round_bf16 %8
+  %10: f32x4 = arith max %9 %6
+  %11: f32x4 = arith min %10 %7
+  shared_store 0 %2 %11
+  barrier
+  %12: f32x2 = shared_load 0 %3
+  %13: f32 = extract 1 %12
+  %14: u32 = arith pack_f16 %13 %13
+  %15: f32 = arith unpack_f16 %14
+  %16: i32 = arith convert %15
+  %17: u32 = arith convert %13
+  %18: i32 = load 1 %4
+  %19: i32 = arith div %18 %16
+  %20: i32 = arith rem %19 %16
+  %21: u32 = arith rem %17 %5
+  %22: u32 = arith shl %21 %17
+  %23: u32 = arith mul_high %22 %17
+  %24: bool = arith is_nan %13
+  %25: f32 = subgroup_max %15
+  %26: u32 = subgroup_add %23
+  %27: f32 = subgroup_shuffle_xor 2 %25
+  %28: f32 = subgroup_broadcast 1 %27
+  %33: f32, %34: u32 = for %29: u32 in %2 to %4 step %5 carry(%30: f32 = %28, %31: u32 = %26) {
+    %32: f32 = arith fma %30 %28 %30
+    yield %32 %29
   }
+  %36: f32 = if %24 {
+    yield %33
+  } else {
+    %35: f32 = arith neg %33
+    yield %35
+  }
+  %37: i32 = arith convert %36
+  %38: i32 = arith add %37 %20
+  store 1 %4 %38
+  store 2 %1 %34
+}
+)";
+
+uint64_t hash_of(std::span<const uint32_t> words) {
   uint64_t hash = 14695981039346656037ull;
-  for (const uint32_t word : emit_spirv(saxpy(), device(BindingMode::kAddress))) {
-    hash = (hash ^ word) * 1099511628211ull;
-  }
-  EXPECT_EQ(hash, 0x3bb31f9e669ae055u);
+  for (const uint32_t word : words) hash = (hash ^ word) * 1099511628211ull;
+  return hash;
+}
+
+// The constants stand for the words on every compiler and machine; drivers cache by these words.
+TEST(EmitSpirv, EqualKernelsGiveEqualWordsEverywhere) {
+  const Kernel kernel = kir::parse_kernel(kEverything);
+  expect_valid_in_both_modes(kernel);
+  EXPECT_EQ(hash_of(emit_spirv(kernel, device(BindingMode::kAddress))), 6660740711239384063u);
+  EXPECT_EQ(hash_of(emit_spirv(kernel, device(BindingMode::kDescriptor))), 6891265141224213497u);
+}
+
+TEST(EmitSpirv, ASmallModuleReadsLikeThis) {
+  const std::vector<uint32_t> words = emit_spirv(saxpy(), device(BindingMode::kAddress));
+  EXPECT_EQ(disassemble_spirv(words), R"(; SPIR-V 1.5, ids below 37
+OpCapability 1
+OpCapability 5347
+OpMemoryModel 5348 1
+OpEntryPoint 5 %13 "main" %10 %30
+OpExecutionMode %13 17 8 1 1
+OpDecorate %2 6 4
+OpDecorate %3 2
+OpMemberDecorate %3 0 35 0
+OpMemberDecorate %3 0 24
+OpDecorate %4 2
+OpMemberDecorate %4 0 35 0
+OpMemberDecorate %4 0 25
+OpDecorate %8 2
+OpMemberDecorate %8 0 35 0
+OpMemberDecorate %8 1 35 8
+OpMemberDecorate %8 2 35 16
+OpDecorate %30 11 29
+OpDecorate %18 42
+OpDecorate %19 42
+%1 = OpTypeFloat 32
+%2 = OpTypeRuntimeArray %1
+%3 = OpTypeStruct %2
+%4 = OpTypeStruct %2
+%5 = OpTypePointer 5349 %3
+%6 = OpTypePointer 5349 %4
+%7 = OpTypeInt 32 0
+%8 = OpTypeStruct %5 %6 %7
+%9 = OpTypePointer 9 %8
+%10 = OpVariable %9 9
+%11 = OpTypeVoid
+%12 = OpTypeFunction %11
+%21 = OpTypePointer 9 %5
+%22 = OpConstant %7 0
+%25 = OpTypePointer 9 %6
+%26 = OpConstant %7 1
+%29 = OpTypePointer 1 %7
+%30 = OpVariable %29 1
+%31 = OpTypePointer 5349 %1
+%33 = OpTypePointer 9 %7
+%34 = OpConstant %7 2
+%13 = OpFunction %11 0 %12
+%20 = OpLabel
+%23 = OpAccessChain %21 %10 %22
+%24 = OpLoad %5 %23
+%27 = OpAccessChain %25 %10 %26
+%28 = OpLoad %6 %27
+%14 = OpLoad %7 %30
+%32 = OpAccessChain %31 %24 %22 %14
+%15 = OpLoad %1 %32 2 4
+%35 = OpAccessChain %33 %10 %34
+%16 = OpLoad %7 %35
+%17 = OpBitcast %1 %16
+%18 = OpFMul %1 %15 %17
+%19 = OpFAdd %1 %18 %15
+%36 = OpAccessChain %31 %28 %22 %14
+OpStore %36 %19 2 4
+OpReturn
+OpFunctionEnd
+)");
 }
 
 TEST(EmitSpirv, DeclaresOnlyWhatTheKernelNeeds) {
@@ -283,8 +337,10 @@ TEST(EmitSpirv, ALoopMayYieldAParamOrBuiltinReadInside) {
   const uint32_t y = b.slot("y", Type::kU32, SlotAccess::kWrite);
   const uint32_t index = b.param();
   const Value zero = b.u32(0);
-  const std::vector<Value> results = b.for_range(
-      zero, b.u32(3), b.u32(1), std::array{zero, zero}, [&](Value, std::span<const Value>) {
+  const Value one = b.u32(1);
+  const Value three = b.u32(3);
+  const std::vector<Value> results =
+      b.for_range(zero, three, one, std::array{zero, zero}, [&](Value, std::span<const Value>) {
         const Value param = b.read_param(index);
         return std::vector{param, b.builtin(Builtin::kWorkgroupY)};
       });

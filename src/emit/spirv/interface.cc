@@ -94,7 +94,7 @@ void Interface::declare_slots() {
     writer_.decorate(variable, spv::Decoration::Binding, {i});
     // Without it the device may assume that slots do not overlap; updates in place do.
     writer_.decorate(variable, spv::Decoration::Aliased);
-    slot_variables_.push_back(variable);
+    slot_bases_.push_back(variable);
   }
 }
 
@@ -158,25 +158,28 @@ void Interface::read_builtin(Id result, kir::Builtin builtin) {
               {u32_type, result, loaded, encoding.component});
 }
 
-Id Interface::slot_pointer(uint32_t slot, Id index, uint8_t lanes) {
-  const ValueType element = {kernel_.slots[slot].element, 1};
-  const Id zero = u32(0);
-  if (binding_ == BindingMode::kDescriptor) {
-    const Id pointer = pointer_type(StorageClass::StorageBuffer, type(element));
-    return writer_.add_result(spv::Op::OpAccessChain, pointer,
-                              {slot_variables_[slot], zero, index});
+void Interface::begin_function() {
+  if (binding_ == BindingMode::kDescriptor) return;
+  for (uint32_t slot = 0; slot < slot_structs_.size(); ++slot) {
+    const Id block = pointer_type(StorageClass::PhysicalStorageBuffer, slot_structs_[slot]);
+    const Id member = pointer_type(StorageClass::PushConstant, block);
+    const Id number = u32(slot);
+    const Id where = writer_.add_result(spv::Op::OpAccessChain, member, {push_constants_, number});
+    slot_bases_.push_back(writer_.add_result(spv::Op::OpLoad, block, {where}));
   }
-  const Id block = pointer_type(StorageClass::PhysicalStorageBuffer, slot_structs_[slot]);
-  const Id member = pointer_type(StorageClass::PushConstant, block);
-  const Id slot_number = u32(slot);
-  const Id where =
-      writer_.add_result(spv::Op::OpAccessChain, member, {push_constants_, slot_number});
-  const Id base = writer_.add_result(spv::Op::OpLoad, block, {where});
-  const Id scalar_pointer = pointer_type(StorageClass::PhysicalStorageBuffer, type(element));
-  const Id at = writer_.add_result(spv::Op::OpAccessChain, scalar_pointer, {base, zero, index});
+}
+
+Id Interface::slot_pointer(uint32_t slot, Id index, uint8_t lanes) {
+  const StorageClass storage = binding_ == BindingMode::kDescriptor
+                                   ? StorageClass::StorageBuffer
+                                   : StorageClass::PhysicalStorageBuffer;
+  const Type element = kernel_.slots[slot].element;
+  const Id zero = u32(0);
+  const Id scalar_pointer = pointer_type(storage, type({element, 1}));
+  const Id at =
+      writer_.add_result(spv::Op::OpAccessChain, scalar_pointer, {slot_bases_[slot], zero, index});
   if (lanes == 1) return at;
-  const Id vector = type({element.element, lanes});
-  const Id vector_pointer = pointer_type(StorageClass::PhysicalStorageBuffer, vector);
+  const Id vector_pointer = pointer_type(storage, type({element, lanes}));
   return writer_.add_result(spv::Op::OpBitcast, vector_pointer, {at});
 }
 

@@ -19,6 +19,8 @@ class Interface {
   Id constant(kir::ValueType type, uint32_t bits);
   Id u32(uint32_t value) { return constant({scalar::Type::kU32, 1}, value); }
 
+  // Function instructions at the start of the entry block: the addresses of the slots.
+  void begin_function();
   // Function instructions that leave a param or built-in in `result`.
   void read_param(Id result, uint32_t index);
   void read_builtin(Id result, kir::Builtin builtin);
@@ -38,8 +40,8 @@ class Interface {
   Writer& writer_;
   const kir::Kernel& kernel_;
   BindingMode binding_;
-  std::vector<Id> slot_structs_;    // by slot
-  std::vector<Id> slot_variables_;  // by slot; kDescriptor only
+  std::vector<Id> slot_structs_;  // by slot
+  std::vector<Id> slot_bases_;    // by slot: the variable, or the address once it is loaded
   std::vector<Id> shared_variables_;
   std::map<std::pair<scalar::Type, kir::SlotAccess>, Id> structs_;
   std::map<uint32_t, Id> arrays_;    // runtime array by element type id

@@ -82,6 +82,7 @@ std::vector<uint32_t> Printer::print() {
   declare_modes();
   writer_.add(Section::kFunctions, spv::Op::OpFunction, {void_type, function, 0, function_type});
   start_block(writer_.new_id());
+  interface_.begin_function();
   print(kernel_.body);
   writer_.add(Section::kFunctions, spv::Op::OpReturn, {});
   writer_.add(Section::kFunctions, spv::Op::OpFunctionEnd, {});

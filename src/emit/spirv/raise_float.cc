@@ -130,7 +130,8 @@ Decoded decode(Bits& at, Value magnitude) {
   const Value raw = at.apply(Op::kShr, magnitude, 23);
   const Value fraction = at.apply(Op::kAnd, magnitude, kMantissa);
   const Value is_normal = at.compare(Op::kNe, raw, 0u);
-  const Value hidden = at.select(is_normal, at.u32(kHiddenBit), at.u32(0));
+  const Value zero = at.u32(0);
+  const Value hidden = at.select(is_normal, at.u32(kHiddenBit), zero);
   const Value significand = at.apply(Op::kOr, fraction, hidden);
   return {significand, at.apply(Op::kMax, raw, 1)};
 }
@@ -251,7 +252,8 @@ RuleResult raise_subgroup_min_max(Rewriter& out, const Instruction& in, ValueTyp
   const Value is_nan = at.is_nan(in.operands[0]);
   const Value neutral = at.f32(is_min ? kInfinity : kInfinity | kSignBit);
   const Value number = at.select(is_nan, neutral, in.operands[0]);
-  const Value flag = at.select(is_nan, at.u32(1), at.u32(0));
+  const Value zero = at.u32(0);
+  const Value flag = at.select(is_nan, at.u32(1), zero);
   const Value reduced = out.emit({.opcode = in.opcode, .operands = {number}}, type);
   const Value any =
       out.emit({.opcode = Opcode::kSubgroupMax, .operands = {flag}}, {Type::kU32, type.lanes});
