@@ -19,12 +19,14 @@ namespace meganeura::scalar {
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// c[0] + x (c[1] + x (c[2] + …)).
-template <class F, size_t kCount>
-F polynomial(F x, const std::array<float, kCount>& coefficients) {
-  F sum = F(coefficients[kCount - 1]);
-  for (size_t i = kCount - 1; i-- > 0;) sum = sum * x + F(coefficients[i]);
-  return sum;
+// c[0] + x (c[1] + x (c[2] + …)). Recursive, as compilers vectorise no loop around a loop.
+template <size_t kFirst = 0, class F, size_t kCount>
+F polynomial(F x, const std::array<float, kCount>& c) {
+  if constexpr (kFirst + 1 == kCount) {
+    return F(c[kFirst]);
+  } else {
+    return polynomial<kFirst + 1>(x, c) * x + F(c[kFirst]);
+  }
 }
 
 // |x| ≤ 87: e^x = 2^n e^r with r in ±ln(2)/2. The sum with 1.5·2^23 rounds to the integer n and
@@ -109,8 +111,9 @@ F strict_tanh(F x) {
   const F near = a + a * (square * polynomial(square, kTail));
   const F capped = select(a > F(10.0f), F(10.0f), a);
   const F divisor = exp_in_range(capped + capped) + F(1.0f);
-  F reciprocal = from_bits(U(0x7ef311c7u) - bits(divisor));
-  for (int i = 0; i < 3; ++i) reciprocal = reciprocal * (F(2.0f) - divisor * reciprocal);
+  const auto refine = [&](F guess) { return guess * (F(2.0f) - divisor * guess); };
+  const F guess = from_bits(U(0x7ef311c7u) - bits(divisor));
+  const F reciprocal = refine(refine(refine(guess)));
   const F far = F(1.0f) - (reciprocal + reciprocal);
   return with_sign_of(select(a >= F(0.625f), far, near), x);
 }
@@ -246,6 +249,16 @@ Pair<F> exact_product(F a, F b) {
   return {product, error};
 }
 
+// c[0] - x (c[1] - x (c[2] - …)) of fractions x / 2^32.
+template <size_t kFirst = 0, class U, size_t kCount>
+U alternating_fixed_point(U x, const std::array<uint32_t, kCount>& c) {
+  if constexpr (kFirst + 1 == kCount) {
+    return U(c[kFirst]);
+  } else {
+    return U(c[kFirst]) - mul_high(x, alternating_fixed_point<kFirst + 1>(x, c));
+  }
+}
+
 // log2 of a positive finite number to about 2^-30 of itself. log2(1 + f) / f comes from a
 // polynomial in f + 1 - √½ with alternating signs, in fixed point with 31 fraction bits.
 template <class F>
@@ -256,8 +269,7 @@ Pair<F> log2_pair(typename Companions<F>::U pattern) {
   constexpr std::array<uint32_t, 12> kQuotient = {0xda8279b7, 0x919a4735, 0x855dcdb6, 0x8b10d7ef,
                                                   0x9b5c6439, 0xb3b0f658, 0xce4de033, 0xdb44bbe1,
                                                   0xc3a90407, 0x824c1b14, 0x376e130d, 0x0b0d5d31};
-  U quotient = U(kQuotient[11]);
-  for (size_t i = 11; i-- > 0;) quotient = U(kQuotient[i]) - mul_high(offset, quotient);
+  const U quotient = alternating_fixed_point(offset, kQuotient);
   const F quotient_high = to_float(quotient >> U(20u)) * F(0x1p-11f);
   const F quotient_low = to_float(quotient & U(0x000fffffu)) * F(0x1p-31f);
   const F f = mantissa - F(1.0f);
