@@ -70,7 +70,6 @@ KernelSpec canonicalize(const KernelSpec& spec) {
   validate(spec);
   KernelSpec result = spec;
   const SpecParts parts = parts_of(result);
-  // From the last group to the first: the strides of earlier groups stay where they are.
   for (size_t g = parts.groups.size(); g-- > 0;) {
     const DimensionGroup& group = parts.groups[g];
     if (group.extents == nullptr) continue;
@@ -88,7 +87,13 @@ KernelSpec canonicalize(const KernelSpec& spec) {
         first += parts.groups[other].extents ? parts.groups[other].extents->size() : 1;
       }
     };
-    for (const OutputPart& part : parts.outputs) add(part.groups, part.output->access);
+    // Narrow outputs must be walked contiguously, so their strides decide the order first.
+    for (bool narrow : {true, false}) {
+      for (const OutputPart& part : parts.outputs) {
+        const bool is_narrow = info(part.output->dtype).bits < 32;
+        if (is_narrow == narrow) add(part.groups, part.output->access);
+      }
+    }
     for (const InputPart& part : parts.inputs) {
       for_each_affine(*part.input, [&](Affine& affine) { add(part.groups, affine); });
     }
