@@ -333,7 +333,7 @@ TEST(LowerStrict, KeepsFunctionsCompact) {
 }
 
 TEST(StrictBounds, ExistForCompositeOpsOnly) {
-  EXPECT_EQ(strict_max_ulp(Op::kExp), 1.5);
+  EXPECT_EQ(strict_max_ulp(Op::kExp), 1.0);
   EXPECT_THROW(strict_max_ulp(Op::kAdd), Error);
 }
 
