@@ -21,6 +21,9 @@ struct DeviceOptions {
   std::string select;
   bool validation = false;   // Vulkan validation layers; Error(kUnsupported) when not installed
   bool descriptors = false;  // bind slots as descriptors instead of addresses
+  // Where compiled pipelines are kept between runs. Empty: the environment's MEGANEURA_CACHE_DIR,
+  // else nowhere.
+  std::string cache_directory;
 };
 
 // What list_devices knows of a device without opening it fully.

@@ -44,6 +44,11 @@ struct HostTensor {
   TensorView view() const { return {bytes.data(), dtype, shape}; }
 };
 
+struct TensorType {
+  DType dtype = DType::kF32;
+  Shape shape;
+};
+
 // Device values of parameters and states; outlives programs and is shared by several sessions.
 class MEGANEURA_API ParameterStore {
  public:
@@ -57,6 +62,7 @@ class MEGANEURA_API ParameterStore {
   void add(const Program& program);
   bool contains(std::string_view name) const;
   std::vector<std::string> names() const;  // in order of addition
+  TensorType type(std::string_view name) const;
   HostTensor read(std::string_view name) const;
   void write(std::string_view name, const TensorView& value);
   uint64_t bytes() const;
