@@ -13,8 +13,6 @@
 namespace meganeura {
 namespace {
 
-std::string at(Place place) { return cat(place.file, ":", place.line); }
-
 bool is_parameter(const Node& node) { return node.row->lowering == Lowering::kParameter; }
 
 // "the parameter \"w\"" or "the result of exp at model.cc:3".
@@ -26,29 +24,29 @@ std::string name_of(const Node& node) {
 
 void check_requested(Tensor tensor, const Graph& graph, Place place) {
   if (!tensor || &tensor.graph() != &graph) {
-    fail(ErrorKind::kInvalidArgument, "The gradient asked for at ", at(place), " names ",
+    fail(ErrorKind::kInvalidArgument, "The gradient asked for at ", to_string(place), " names ",
          tensor ? "a tensor of another graph" : "an empty tensor",
          ". Ask for tensors of the graph that is differentiated.");
   }
   const Node& node = tensor.node();
   if (is_parameter(node) && !node.get<bool>("trainable")) {
-    fail(ErrorKind::kInvalidArgument, "The gradient asked for at ", at(place),
+    fail(ErrorKind::kInvalidArgument, "The gradient asked for at ", to_string(place),
          " names the frozen parameter \"", leaf_name(node),
          "\". Leave it out, or mark it trainable with Graph::set_trainable.");
   }
   if (!is_float(node.dtype)) {
-    fail(ErrorKind::kInvalidArgument, "The gradient asked for at ", at(place), " names ",
+    fail(ErrorKind::kInvalidArgument, "The gradient asked for at ", to_string(place), " names ",
          name_of(node), ", which holds ", node.dtype, " values; only floats have gradients.");
   }
 }
 
 void check_cotangent(Tensor output, Tensor cotangent, Place place) {
   if (!output || !cotangent || &output.graph() != &cotangent.graph()) {
-    fail(ErrorKind::kInvalidArgument, "The product asked for at ", at(place),
+    fail(ErrorKind::kInvalidArgument, "The product asked for at ", to_string(place),
          " needs outputs and cotangents of one graph, and none of them empty.");
   }
   if (output.shape() == cotangent.shape() && output.dtype() == cotangent.dtype()) return;
-  fail(ErrorKind::kShape, "The product asked for at ", at(place), " pairs the output ",
+  fail(ErrorKind::kShape, "The product asked for at ", to_string(place), " pairs the output ",
        output.dtype(), output.shape(), " with the cotangent ", cotangent.dtype(), cotangent.shape(),
        "; shape and dtype must be equal.");
 }
@@ -98,7 +96,8 @@ class ReverseWalk {
   }
 
   void visit(Tensor tensor) {
-    const Node node = tensor.node();  // by value: rules append nodes
+    const Node& node = tensor.node();
+    const PlaceScope scope(graph_, node.place);
     if (node.row->differentiability == Differentiability::kMissing) refuse(node);
     for (Tensor operand : node.operands) {
       if (wanted(operand)) reached_.insert(operand.id());
@@ -163,19 +162,19 @@ class ReverseWalk {
 std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor> cotangents,
                         std::span<const Tensor> parameters, Place place) {
   if (outputs.size() != cotangents.size()) {
-    fail(ErrorKind::kInvalidArgument, "The product asked for at ", at(place), " has ",
+    fail(ErrorKind::kInvalidArgument, "The product asked for at ", to_string(place), " has ",
          outputs.size(), " outputs but ", cotangents.size(),
          " cotangents; give one of the same shape for every output.");
   }
   if (outputs.empty()) {
-    fail(ErrorKind::kInvalidArgument, "The product asked for at ", at(place),
+    fail(ErrorKind::kInvalidArgument, "The product asked for at ", to_string(place),
          " has no outputs. Give at least one output to differentiate.");
   }
   for (size_t i = 0; i < outputs.size(); ++i) check_cotangent(outputs[i], cotangents[i], place);
   Graph& graph = outputs[0].graph();
   for (Tensor output : outputs) {
     if (&output.graph() == &graph) continue;
-    fail(ErrorKind::kInvalidArgument, "The outputs differentiated at ", at(place),
+    fail(ErrorKind::kInvalidArgument, "The outputs differentiated at ", to_string(place),
          " belong to different graphs. Differentiate one graph at a time.");
   }
   for (Tensor tensor : parameters) check_requested(tensor, graph, place);
@@ -190,11 +189,11 @@ std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor>
 
 std::vector<Tensor> grad(Tensor loss, std::span<const Tensor> parameters, Place place) {
   if (!loss) {
-    fail(ErrorKind::kInvalidArgument, "The loss differentiated at ", at(place),
+    fail(ErrorKind::kInvalidArgument, "The loss differentiated at ", to_string(place),
          " is an empty tensor. Give the loss of a graph.");
   }
   if (loss.rank() != 0 || !is_float(loss.dtype())) {
-    fail(ErrorKind::kInvalidArgument, "The loss differentiated at ", at(place), " is ",
+    fail(ErrorKind::kInvalidArgument, "The loss differentiated at ", to_string(place), " is ",
          loss.dtype(), loss.shape(),
          "; it must be a float of rank 0. Reduce it with mean or sum first.");
   }

@@ -1,5 +1,6 @@
 // Clipping and accumulation.
 #include "base/check.h"
+#include "graph/node.h"
 #include "meganeura/ops.h"
 #include "meganeura/optim.h"
 #include "optim/states.h"
@@ -14,13 +15,14 @@ Tensor narrowed(Tensor x, DType dtype) { return dtype == f32 ? x : cast(x, dtype
 
 ClippedGradients clip_global_norm(std::span<const Tensor> gradients, double max_norm, Place place) {
   if (!(max_norm > 0.0)) {
-    fail(ErrorKind::kInvalidArgument, "The clipping at ", at(place), " got the largest norm ",
-         max_norm, "; it must be above 0.");
+    fail(ErrorKind::kInvalidArgument, "The clipping at ", to_string(place),
+         " got the largest norm ", max_norm, "; it must be above 0.");
   }
   if (gradients.empty()) {
-    fail(ErrorKind::kInvalidArgument, "The clipping at ", at(place),
+    fail(ErrorKind::kInvalidArgument, "The clipping at ", to_string(place),
          " got no gradients. Give at least one tensor.");
   }
+  const PlaceScope scope(gradients[0].graph(), place);
   Tensor squares;
   for (Tensor gradient : gradients) {
     const Tensor wide = widened(gradient);
@@ -41,10 +43,11 @@ GradientAccumulation accumulate_gradients(Graph& graph, std::span<const Tensor> 
                                           std::span<const Tensor> gradients, int64_t count,
                                           Place place) {
   if (count < 1) {
-    fail(ErrorKind::kInvalidArgument, "The accumulation at ", at(place), " got the count ", count,
-         "; an update needs the gradients of at least one run.");
+    fail(ErrorKind::kInvalidArgument, "The accumulation at ", to_string(place), " got the count ",
+         count, "; an update needs the gradients of at least one run.");
   }
   check_pairs(graph, parameters, gradients, place);
+  const PlaceScope scope(graph, place);
   GradientAccumulation result;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor total = slot_state(graph, parameters[i], "accumulator", place);

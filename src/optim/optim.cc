@@ -32,8 +32,8 @@ struct Update {
 void require(bool sound, std::string_view optimizer, std::string_view field, double value,
              std::string_view range, Place place) {
   if (sound) return;
-  fail(ErrorKind::kInvalidArgument, optimizer, " at ", at(place), " has ", field, " = ", value,
-       "; it must be ", range, ".");
+  fail(ErrorKind::kInvalidArgument, optimizer, " at ", to_string(place), " has ", field, " = ",
+       value, "; it must be ", range, ".");
 }
 
 void require_not_negative(std::string_view optimizer, std::string_view field, double value,
@@ -51,9 +51,9 @@ class SgdRule {
     require(std::isfinite(options.dampening), "SGD", "dampening", options.dampening, "finite",
             place);
     if (options.nesterov && (options.momentum == 0.0 || options.dampening != 0.0)) {
-      fail(ErrorKind::kInvalidArgument, "SGD at ", at(place), " asks for Nesterov momentum with ",
-           "momentum = ", options.momentum, " and dampening = ", options.dampening,
-           "; it needs momentum above 0 and no dampening.");
+      fail(ErrorKind::kInvalidArgument, "SGD at ", to_string(place),
+           " asks for Nesterov momentum with ", "momentum = ", options.momentum,
+           " and dampening = ", options.dampening, "; it needs momentum above 0 and no dampening.");
     }
   }
 
@@ -138,7 +138,7 @@ AdamRule make_rule(const AdamW& options, Tensor step, Place place) {
 void check_scalar(const Graph& graph, Tensor tensor, DType dtype, std::string_view what,
                   Place place) {
   if (tensor && &tensor.graph() == &graph && tensor.rank() == 0 && tensor.dtype() == dtype) return;
-  fail(ErrorKind::kShape, "The ", what, " given to the optimizer at ", at(place), " is ",
+  fail(ErrorKind::kShape, "The ", what, " given to the optimizer at ", to_string(place), " is ",
        tensor ? cat(tensor.dtype(), tensor.shape()) : std::string("an empty tensor"),
        "; it must be ", dtype, " of rank 0 in the optimizer's graph.");
 }
@@ -148,8 +148,8 @@ const ParameterGroup* group_of(Tensor parameter, std::span<const ParameterGroup>
   const std::string& name = leaf_name(parameter.node());
   for (const ParameterGroup& group : groups) {
     if (!group.matches) {
-      fail(ErrorKind::kInvalidArgument, "A parameter group given to the optimizer at ", at(place),
-           " has no predicate. Set ParameterGroup::matches.");
+      fail(ErrorKind::kInvalidArgument, "A parameter group given to the optimizer at ",
+           to_string(place), " has no predicate. Set ParameterGroup::matches.");
     }
     if (group.matches(name, parameter.shape())) return &group;
   }
@@ -182,6 +182,7 @@ std::vector<Tensor> apply(Graph& graph, const Optimizer& optimizer,
   check_scalar(graph, learning_rate, f32, "learning rate", place);
   check_scalar(graph, step, u32, "step", place);
   check_groups(groups, place);
+  const PlaceScope scope(graph, place);
   std::vector<Tensor> assigns;
   std::vector<Tensor> moments;
   std::visit(
@@ -214,11 +215,12 @@ std::vector<Tensor> apply(Graph& graph, const Optimizer& optimizer,
 Tensor bias_correction(Operand step, double beta) {
   Graph& graph = step.tensor.graph();
   if (!(beta >= 0.0 && beta < 1.0)) {
-    fail(ErrorKind::kInvalidArgument, "The bias correction at ", at(step.place),
+    fail(ErrorKind::kInvalidArgument, "The bias correction at ", to_string(step.place),
          " has beta = ", beta, "; it must be at least 0 and below 1.");
   }
-  if (beta == 0.0) return graph.scalar(1.0, f32, step.place);
-  const Tensor count = cast(add(step, graph.scalar(1.0, u32, step.place)), f32);
+  const PlaceScope scope(graph, step.place);
+  if (beta == 0.0) return graph.scalar(1.0);
+  const Tensor count = cast(add(step, graph.scalar(1.0, u32)), f32);
   const Tensor u = tanh(count * (-0.5 * std::log(beta)));
   return (u + u) / (u + 1.0);
 }

@@ -2,15 +2,11 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "meganeura/graph.h"
 
 namespace meganeura {
-
-// "file:line", for messages.
-std::string at(Place place);
 
 // Throws unless there is one gradient of the parameter's shape and dtype for each parameter, and
 // the parameters are distinct trainable float parameters of the graph.

@@ -57,7 +57,7 @@ std::vector<double> leaf_values(Tensor leaf, const LeafValues& leaves) {
          ") has no value. Give one under its name.");
   }
   return initial_value(name, node.shape, node.dtype,
-                       Initializer::parse(node.get<std::string>("initializer")), kSeed);
+                       Initializer::parse(node.get<std::string>("init")), kSeed);
 }
 
 // Half a unit in the last place of a narrow float format at `value`.
