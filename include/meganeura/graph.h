@@ -16,6 +16,7 @@
 namespace meganeura {
 
 class Graph;
+struct GraphState;
 struct Node;
 
 // Where user code built a node.
@@ -27,14 +28,15 @@ struct Place {
   }
 };
 
-// A value of a graph: a cheap handle that stays valid as long as its graph.
+// A value of a graph: a cheap handle that stays valid as long as its graph, also when that moves.
+// Asking an empty handle for more than its truth is an Error(kInvalidArgument).
 class MEGANEURA_API Tensor {
  public:
   Tensor() = default;
-  Tensor(Graph* graph, uint32_t id) : graph_(graph), id_(id) {}
+  Tensor(Graph* graph, uint32_t id);
 
-  explicit operator bool() const { return graph_ != nullptr; }
-  Graph& graph() const { return *graph_; }
+  explicit operator bool() const { return state_ != nullptr; }
+  Graph& graph() const;
   uint32_t id() const { return id_; }
   const Node& node() const;
   const Shape& shape() const;
@@ -43,7 +45,7 @@ class MEGANEURA_API Tensor {
   bool operator==(const Tensor&) const = default;
 
  private:
-  Graph* graph_ = nullptr;
+  GraphState* state_ = nullptr;
   uint32_t id_ = 0;
 };
 
@@ -96,7 +98,8 @@ class MEGANEURA_API Graph {
   // A dense constant; `bytes` holds storage_bytes(shape, dtype) bytes, row-major.
   Tensor constant(DType dtype, Shape shape, std::span<const std::byte> bytes,
                   Place place = Place::here());
-  // A rank-0 constant, converted to dtype.
+  // A rank-0 constant, rounded to a float dtype; Error(kInvalidArgument) for a number that an
+  // integer dtype does not have or a float dtype would turn into infinity.
   Tensor scalar(double value, DType dtype = f32, Place place = Place::here());
 
   // The leaf of that name, or an empty handle.
@@ -114,12 +117,15 @@ class MEGANEURA_API Graph {
   uint32_t size() const;
 
   // For builders of ops: appends a node after its row's shape rule accepted the operands.
+  // References to nodes stay valid.
   Tensor append(Node node);
 
  private:
+  friend class Tensor;
+  friend class PlaceScope;
   friend class RecomputeRegion;
-  struct State;
-  std::unique_ptr<State> state_;
+  GraphState& live() const;
+  std::unique_ptr<GraphState> state_;
 };
 
 class MEGANEURA_API Graph::RecomputeRegion {
@@ -130,7 +136,7 @@ class MEGANEURA_API Graph::RecomputeRegion {
   RecomputeRegion& operator=(const RecomputeRegion&) = delete;
 
  private:
-  Graph* graph_;
+  GraphState* state_;
   uint32_t outer_;
 };
 

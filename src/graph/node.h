@@ -43,6 +43,7 @@ struct Node {
 };
 
 // How the compiler treats an op; it switches on this and never on names.
+// clang-format off
 enum class Lowering : uint8_t {
   kInput, kParameter, kState, kConstant,    // leaves
   kIota,                                    // index along `axis`
@@ -55,6 +56,7 @@ enum class Lowering : uint8_t {
   kIdentity,                                // same value (stop_gradient)
   kAssign,                                  // (leaf, value): the leaf's new value
 };
+// clang-format on
 
 enum class ReduceKind : uint8_t { kSum, kMax, kMin, kArgMax };
 
@@ -66,10 +68,10 @@ struct InferredType {
 // What a gradient rule gets. Rules return one tensor per operand, empty where the operand has no
 // gradient (integers, or zero almost everywhere by definition).
 struct GradientContext {
-  Tensor output;                     // the node's own value
-  Tensor cotangent;                  // of the output's shape and dtype
+  Tensor output;     // the node's own value
+  Tensor cotangent;  // of the output's shape and dtype
   std::span<const Tensor> operands;
-  std::span<const bool> needed;      // operands whose gradient somebody wants
+  std::span<const bool> needed;  // operands whose gradient somebody wants
   const Node& node;
 };
 
@@ -83,18 +85,17 @@ enum class Differentiability : uint8_t {
 struct OpRow {
   std::string_view name;
   int min_operands;
-  int max_operands;                       // -1: any number
+  int max_operands;  // -1: any number
   std::span<const AttributeField> fields;
   Lowering lowering;
-  // Shape and dtype from operands and attributes; throws Error(kShape) in full sentences. `where`
-  // is a prefix such as "add at model.cc:12".
+  // Shape and dtype from operands and attributes; throws Error(kShape) in full sentences.
   InferredType (*infer)(const Node& node);
   // kMap: the body over arguments in the operands' compute types.
   scalar::Scalar (*body)(std::span<const scalar::Scalar> arguments, const Node& node) = nullptr;
   ReduceKind reduce = ReduceKind::kSum;
   Differentiability differentiability = Differentiability::kMissing;
   std::vector<Tensor> (*gradient)(const GradientContext& context) = nullptr;
-  std::string_view doc;                   // one sentence for docs/ops.md
+  std::string_view doc;  // one sentence for docs/ops.md
 };
 
 // The rows of inputs, parameters, states and constants.
@@ -109,9 +110,29 @@ struct ParsedGraph {
 ParsedGraph parse_graph(std::string_view text, const OpRow* (*find)(std::string_view name));
 
 // Builds a node from a row: checks arity and attribute types, runs the shape rule, appends.
+// `region` is the node's recompute region where no Graph::RecomputeRegion is open.
 Tensor build_node(Graph& graph, const OpRow& row, std::vector<Tensor> operands,
-                  std::vector<AttributeValue> attributes, Place place);
+                  std::vector<AttributeValue> attributes, Place place, uint32_t region = 0);
 
+// While it lives, nodes of the graph are placed at `place`, whatever their builders say; the
+// outermost scope wins. For composites and gradient rules.
+class PlaceScope {
+ public:
+  PlaceScope(Graph& graph, Place place);
+  ~PlaceScope();
+  PlaceScope(const PlaceScope&) = delete;
+  PlaceScope& operator=(const PlaceScope&) = delete;
+
+  // The place in force.
+  Place place() const;
+
+ private:
+  GraphState* state_;
+  bool outermost_;
+};
+
+// "model.cc:12": the file without its folders.
+std::string to_string(Place place);
 // "add at model.cc:12", for messages.
 std::string describe(const Node& node);
 // "f32[3, 4], f32[4]", for messages.
