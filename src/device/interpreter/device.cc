@@ -11,14 +11,14 @@ namespace meganeura::device {
 namespace {
 
 // What never-written device memory holds: a NaN in every word.
-constexpr int kPoison = 0xff;
+constexpr uint32_t kPoison = ~0u;
 
 class HostMemory : public Memory {
  public:
   HostMemory(uint64_t bytes, MemoryKind kind)
-      : bytes_(bytes), kind_(kind), words_((bytes + 3) / 4) {
-    if (kind == MemoryKind::kDevice) std::memset(words_.data(), kPoison, words_.size() * 4);
-  }
+      : bytes_(bytes),
+        kind_(kind),
+        words_((bytes + 3) / 4, kind == MemoryKind::kDevice ? kPoison : 0) {}
   uint64_t bytes() const override { return bytes_; }
   std::byte* mapped() override { return kind_ == MemoryKind::kDevice ? nullptr : data(); }
   std::byte* data() { return reinterpret_cast<std::byte*>(words_.data()); }
@@ -116,8 +116,8 @@ class HostRecording : public Recording {
       case Command::Kind::kDispatch:
         return dispatch(command, options);
       case Command::Kind::kCopy:
-        std::memcpy(slot_bytes(command, command.destination).data(),
-                    slot_bytes(command, command.source).data(), command.source.bytes);
+        std::copy_n(slot_bytes(command, command.source).data(), command.source.bytes,
+                    slot_bytes(command, command.destination).data());
         return;
       case Command::Kind::kFill: {
         std::byte* at = slot_bytes(command, command.destination).data();
