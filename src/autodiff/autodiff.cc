@@ -77,7 +77,7 @@ class ReverseWalk {
   Tensor gradient(Tensor requested) const {
     const auto found = gradients_.find(requested.id());
     if (found != gradients_.end()) return found->second;
-    return broadcast_to(graph_.scalar(0.0, requested.dtype()), requested.shape());
+    return zeros(graph_, requested);
   }
 
  private:
@@ -87,6 +87,27 @@ class ReverseWalk {
     return node.row->differentiability != Differentiability::kZero &&
            std::any_of(node.operands.begin(), node.operands.end(),
                        [this](Tensor operand) { return wanted(operand); });
+  }
+
+  // A node that takes some elements of its float operands by a condition, as select does.
+  static bool chooses(const Node& node) {
+    return node.row->lowering == Lowering::kMap && is_float(node.dtype) &&
+           std::any_of(node.operands.begin(), node.operands.end(),
+                       [](Tensor operand) { return operand.dtype() == DType::kBool; });
+  }
+
+  // Elements that a choice did not take have no gradient, even where the rule multiplies their zero
+  // cotangent by an infinite or undefined slope. Where nothing is NaN the result stays the rule's,
+  // so that higher derivatives are right.
+  static Tensor guarded(Tensor result, Tensor cotangent) {
+    if (result == cotangent) return result;
+    const Tensor undefined = not_equal(result, result);
+    const Tensor untaken = equal(cotangent, zeros(cotangent.graph(), cotangent));
+    return select(bit_and(undefined, untaken), zeros(result.graph(), result), result);
+  }
+
+  static Tensor zeros(Graph& graph, Tensor like) {
+    return broadcast_to(graph.scalar(0.0, like.dtype()), like.shape());
   }
 
   // Sums in the order of the walk, which depends on the graph's structure alone.
@@ -99,8 +120,13 @@ class ReverseWalk {
     const Node& node = tensor.node();
     const PlaceScope scope(graph_, node.place);
     if (node.row->differentiability == Differentiability::kMissing) refuse(node);
+    const bool below_choice = choices_.contains(tensor.id());
     for (Tensor operand : node.operands) {
-      if (wanted(operand)) reached_.insert(operand.id());
+      if (!wanted(operand)) continue;
+      reached_.insert(operand.id());
+      if (chooses(node) || (below_choice && node.row->lowering != Lowering::kContract)) {
+        choices_.insert(operand.id());
+      }
     }
     const auto cotangent = gradients_.find(tensor.id());
     if (cotangent == gradients_.end()) return;
@@ -108,7 +134,8 @@ class ReverseWalk {
     for (size_t i = 0; i < results.size(); ++i) {
       if (!results[i] || !wanted(node.operands[i])) continue;
       check_result(node, i, results[i]);
-      accumulate(node.operands[i], results[i]);
+      const bool guards = below_choice && node.row->lowering == Lowering::kMap;
+      accumulate(node.operands[i], guards ? guarded(results[i], cotangent->second) : results[i]);
     }
   }
 
@@ -154,6 +181,7 @@ class ReverseWalk {
   RecomputeCopies copies_;
   std::set<uint32_t> wanted_;   // requested tensors, and what a gradient may pass on its way there
   std::set<uint32_t> reached_;  // wanted tensors that the outputs depend on
+  std::set<uint32_t> choices_;  // reached tensors of which a later node takes some elements
   std::map<uint32_t, Tensor> gradients_;
 };
 

@@ -186,6 +186,33 @@ TEST(Grad, AnOpWithoutAGradientIsAnErrorOnlyOnThePathAskedFor) {
   EXPECT_THROW(grad(hidden, std::span(&x, 1)), Error);
 }
 
+TEST(Grad, OfTheBranchNotTakenIsZeroEvenWhereItIsUndefined) {
+  Graph g;
+  const Tensor x = g.parameter("x", f32, {4});
+  const LeafValues leaves = {{"x", vector_of({-1, 0, 4, 1000})}};
+  const Tensor positive = greater(x, g.scalar(0.0));
+  const Tensor root = select(positive, sqrt(x) * 3.0, x);
+  EXPECT_EQ(gradient_of(sum(root), x, leaves)[0], 1.0);
+  EXPECT_EQ(gradient_of(sum(root), x, leaves)[1], 1.0);
+  EXPECT_EQ(gradient_of(sum(root), x, leaves)[2], 0.75);
+  const Tensor wide = broadcast_to(exp(x * x) / x, {2, 4});
+  const Tensor small = less(abs(x), g.scalar(0.5));
+  const Tensor never = select(small, broadcast_to(x, {2, 4}), wide * 0.0 + x);
+  EXPECT_EQ(gradient_of(sum(select(positive, x, 1.0 / (x - x))), x, leaves)[3], 1.0);
+  EXPECT_EQ(gradient_of(sum(never), x, leaves)[1], 2.0);
+  // What a branch that was taken makes undefined stays undefined.
+  EXPECT_TRUE(std::isnan(gradient_of(sum(select(positive, x, sqrt(x))), x, leaves)[0]));
+}
+
+TEST(Grad, GuardsOfBranchesKeepSecondDerivatives) {
+  Graph g;
+  const Tensor x = g.parameter("x", f32, {2});
+  const Tensor y = select(greater(x, g.scalar(0.0)), x * x - 1.0, x);
+  const Tensor first = grad(sum(y * y), std::span(&x, 1))[0];
+  // (x² − 1)² has the second derivative 12x² − 4, at x = 1 with a cotangent of zero.
+  EXPECT_EQ(gradient_of(sum(first), x, {{"x", vector_of({1, -3})}}), (Numbers{8, 2}));
+}
+
 TEST(Vjp, WeighsOutputsByTheirCotangents) {
   Graph g;
   const Tensor x = g.parameter("x", f32, {2});
