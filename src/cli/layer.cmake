@@ -1,0 +1,19 @@
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_path(STB_INCLUDE_DIR stb/stb_image.h REQUIRED)
+
+target_link_libraries(${target} PUBLIC CLI11::CLI11 fmt::fmt-header-only
+                                       nlohmann_json::nlohmann_json)
+target_include_directories(${target} SYSTEM PRIVATE ${STB_INCLUDE_DIR})
+# The decoder is somebody else's code: no warnings, and its own file.
+set_source_files_properties(${root}/stb_image.cc PROPERTIES COMPILE_OPTIONS "-w")
+if(test_target)
+  target_include_directories(${test_target} SYSTEM PRIVATE ${STB_INCLUDE_DIR})
+endif()
+
+if(MEGANEURA_BUILD_CLI AND EXISTS ${root}/main.cc)
+  add_executable(meganeura ${root}/main.cc)
+  target_compile_options(meganeura PRIVATE ${MEGANEURA_WARNINGS})
+  target_link_libraries(meganeura PRIVATE ${target})
+endif()
