@@ -112,7 +112,7 @@ void Session::Implementation::list_inputs() {
     input_index_.emplace(tensor.name, inputs_.size());
     inputs_.push_back(std::move(slot));
   }
-  input_values_.resize(program_->input_bytes);
+  input_values_.resize(align(program_->input_bytes));
   submitted_versions_.resize(inputs_.size());
 }
 
@@ -175,22 +175,24 @@ void Session::Implementation::make_ring(int in_flight) {
   for (int i = 0; i < in_flight; ++i) {
     RingSlot slot;
     slot.versions.resize(inputs_.size());
-    slot.upload = device().allocate(program_->input_bytes, MemoryKind::kUpload);
+    slot.upload = device().allocate(align(program_->input_bytes), MemoryKind::kUpload);
     slot.readback = device().allocate(readback_bytes_, MemoryKind::kReadback);
     std::vector<Command> in;
     for (const InputSlot& input : inputs_) {
       if (input.bytes == 0) continue;
       const Region& region = input.tensor->region;
-      in.push_back(copy_command({slot.upload.get(), region.offset, input.bytes},
-                                {resolve(region).memory, region.offset, input.bytes},
+      const uint64_t bytes = whole_words(input.bytes);
+      in.push_back(copy_command({slot.upload.get(), region.offset, bytes},
+                                {resolve(region).memory, region.offset, bytes},
                                 cat("set ", input.tensor->name)));
     }
     std::vector<Command> out;
     for (const OutputSlot& output : outputs_->slots) {
       if (output.bytes == 0) continue;
       const Span source = resolve(output.tensor->region);
-      out.push_back(copy_command({source.memory, source.offset, output.bytes},
-                                 {slot.readback.get(), output.offset, output.bytes},
+      const uint64_t bytes = whole_words(output.bytes);
+      out.push_back(copy_command({source.memory, source.offset, bytes},
+                                 {slot.readback.get(), output.offset, bytes},
                                  cat("read ", output.tensor->name)));
     }
     if (!in.empty()) slot.copy_in = device().record(in);
@@ -281,7 +283,8 @@ bool Session::Implementation::stage_inputs(RingSlot& slot) {
     changed = changed || submitted_versions_[i] != input.version;
     if (slot.versions[i] == input.version) continue;
     const uint64_t offset = input.tensor->region.offset;
-    std::memcpy(slot.upload->mapped() + offset, input_values_.data() + offset, input.bytes);
+    std::memcpy(slot.upload->mapped() + offset, input_values_.data() + offset,
+                whole_words(input.bytes));
     slot.versions[i] = input.version;
   }
   return changed;

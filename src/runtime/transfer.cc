@@ -16,6 +16,12 @@ constexpr uint64_t kAlignment = 16;  // of every copy in the staging buffer
 
 uint64_t align(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+uint64_t staging_bytes(const device::Device& device, uint64_t most_bytes) {
+  const uint64_t limit =
+      std::min(kStagingBytes, device.capabilities().max_allocation_bytes / kAlignment * kAlignment);
+  return std::min(limit, align(most_bytes));
+}
+
 }  // namespace
 
 void run_commands(device::Device& device, std::span<const Command> commands) {
@@ -35,16 +41,18 @@ Command copy_command(const Span& source, const Span& destination, std::string la
 
 Uploader::Uploader(device::Device& device, uint64_t most_bytes)
     : device_(device),
-      staging_(device.allocate(std::min(kStagingBytes, align(most_bytes)), MemoryKind::kUpload)) {}
+      staging_(device.allocate(staging_bytes(device, most_bytes), MemoryKind::kUpload)) {}
 
 void Uploader::add(const Span& destination, std::span<const std::byte> bytes) {
   uint64_t done = 0;
   while (done < bytes.size()) {
     if (used_ >= staging_->bytes()) flush();
     const uint64_t count = std::min<uint64_t>(bytes.size() - done, staging_->bytes() - used_);
+    const uint64_t words = whole_words(count);
     std::memcpy(staging_->mapped() + used_, bytes.data() + done, count);
-    commands_.push_back(copy_command({staging_.get(), used_, count},
-                                     {destination.memory, destination.offset + done, count},
+    std::memset(staging_->mapped() + used_ + count, 0, words - count);
+    commands_.push_back(copy_command({staging_.get(), used_, words},
+                                     {destination.memory, destination.offset + done, words},
                                      "upload"));
     used_ += align(count);
     done += count;
@@ -59,12 +67,12 @@ void Uploader::flush() {
 
 void download(device::Device& device, const Span& source, std::span<std::byte> bytes) {
   if (bytes.empty()) return;
-  const uint64_t staging_bytes = std::min<uint64_t>(kStagingBytes, bytes.size());
-  const auto staging = device.allocate(staging_bytes, MemoryKind::kReadback);
-  for (uint64_t done = 0; done < bytes.size(); done += staging_bytes) {
-    const uint64_t count = std::min<uint64_t>(bytes.size() - done, staging_bytes);
-    const Command command = copy_command({source.memory, source.offset + done, count},
-                                         {staging.get(), 0, count}, "download");
+  const auto staging = device.allocate(staging_bytes(device, bytes.size()), MemoryKind::kReadback);
+  for (uint64_t done = 0; done < bytes.size(); done += staging->bytes()) {
+    const uint64_t count = std::min<uint64_t>(bytes.size() - done, staging->bytes());
+    const uint64_t words = whole_words(count);
+    const Command command = copy_command({source.memory, source.offset + done, words},
+                                         {staging.get(), 0, words}, "download");
     run_commands(device, {&command, 1});
     std::memcpy(bytes.data() + done, staging->mapped(), count);
   }

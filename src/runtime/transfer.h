@@ -10,13 +10,20 @@
 
 namespace meganeura {
 
+// Copies move whole words: what lies up to three bytes behind a tensor is padding.
+inline constexpr uint64_t kCopyBytes = 4;
+inline uint64_t whole_words(uint64_t bytes) {
+  return (bytes + kCopyBytes - 1) / kCopyBytes * kCopyBytes;
+}
+
 // Collects copies to the device and submits them together.
 class Uploader {
  public:
   // `most_bytes`: the staging buffer need not be larger than everything that will be added.
   Uploader(device::Device& device, uint64_t most_bytes);
 
-  // Copies the bytes to `destination`, which must not overlap what was added since flush().
+  // Copies the bytes to `destination`, which must not overlap what was added since flush(). The
+  // destination's last word is written whole.
   void add(const device::Span& destination, std::span<const std::byte> bytes);
   // Returns when everything added has arrived.
   void flush();

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "device/vulkan/self_test_words.h"
+#include "device/vulkan/arithmetic_check_words.h"
 #include "device/vulkan/vulkan_device.h"
 #include "meganeura/error.h"
 
@@ -32,7 +32,7 @@ inline std::shared_ptr<VulkanDevice> open_for_test(const OpenOptions& options, s
 inline Module triples_module() {
   Module module;
   module.name = "triples";
-  module.words.assign(std::begin(kSelfTestWords), std::end(kSelfTestWords));
+  module.words.assign(std::begin(kArithmeticCheckWords), std::end(kArithmeticCheckWords));
   module.binding = BindingMode::kDescriptor;
   module.slots = 2;
   module.local_size = {64, 1, 1};

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "device/vulkan/arithmetic_check.h"
 #include "device/vulkan/memory.h"
 #include "device/vulkan/recording.h"
-#include "device/vulkan/self_test.h"
 
 namespace meganeura::device::vulkan {
 namespace {
@@ -41,7 +41,7 @@ VulkanDevice::VulkanDevice(std::shared_ptr<Instance> instance, PhysicalDevice ph
     : context_(std::make_shared<Context>(std::move(instance), std::move(physical))),
       pipelines_(context_, cache_path(cache_directory, context_->physical().info.uuid)),
       capabilities_(context_->physical().capabilities) {
-  const ArithmeticFacts facts = test_arithmetic(*this);
+  const ArithmeticFacts facts = check_arithmetic(*this);
   capabilities_.fused_fma = facts.fused_fma;
   capabilities_.exact_division = facts.exact_division;
   capabilities_.exact_sqrt = facts.exact_sqrt;

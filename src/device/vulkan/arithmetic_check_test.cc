@@ -1,4 +1,4 @@
-#include "device/vulkan/self_test.h"
+#include "device/vulkan/arithmetic_check.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -10,11 +10,11 @@
 namespace meganeura::device::vulkan {
 namespace {
 
-TEST(SelfTest, WordsAreTheAssembledText) {
+TEST(ArithmeticCheck, WordsAreTheAssembledText) {
   const std::string binary =
-      (std::filesystem::temp_directory_path() / "meganeura_self_test.spv").string();
+      (std::filesystem::temp_directory_path() / "meganeura_arithmetic_check.spv").string();
   const std::string command = "spirv-as --target-env vulkan1.2 " MEGANEURA_SOURCE_DIR
-                              "/src/device/vulkan/self_test.spvasm -o " +
+                              "/src/device/vulkan/arithmetic_check.spvasm -o " +
                               binary + " 2>/dev/null";
   if (std::system("spirv-as --version >/dev/null 2>&1") != 0) {
     GTEST_SKIP() << "spirv-as is not installed.";
@@ -23,13 +23,13 @@ TEST(SelfTest, WordsAreTheAssembledText) {
   std::ifstream file(binary, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   std::filesystem::remove(binary);
-  ASSERT_EQ(bytes.size(), sizeof(kSelfTestWords));
+  ASSERT_EQ(bytes.size(), sizeof(kArithmeticCheckWords));
   constexpr size_t kGenerator = 2;  // the assembler's own version
-  for (size_t i = 0; i < std::size(kSelfTestWords); ++i) {
+  for (size_t i = 0; i < std::size(kArithmeticCheckWords); ++i) {
     uint32_t word = 0;
     std::memcpy(&word, bytes.data() + 4 * i, 4);
     if (i == kGenerator) continue;
-    EXPECT_EQ(word, kSelfTestWords[i]) << "word " << i;
+    EXPECT_EQ(word, kArithmeticCheckWords[i]) << "word " << i;
   }
 }
 
@@ -83,10 +83,10 @@ class HostDevice final : public Device {
   Command command_;
 };
 
-TEST(SelfTest, TellsExactArithmeticFromEveryFault) {
+TEST(ArithmeticCheck, TellsExactArithmeticFromEveryFault) {
   const auto facts = [](HostDevice::Fault fault) {
     HostDevice device(fault);
-    return test_arithmetic(device);
+    return check_arithmetic(device);
   };
   const ArithmeticFacts exact = facts(HostDevice::Fault::kNone);
   EXPECT_TRUE(exact.fused_fma && exact.exact_division && exact.exact_sqrt);

@@ -1,4 +1,4 @@
-#include "device/vulkan/self_test.h"
+#include "device/vulkan/arithmetic_check.h"
 
 #include <bit>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "device/vulkan/self_test_words.h"
+#include "device/vulkan/arithmetic_check_words.h"
 
 namespace meganeura::device::vulkan {
 namespace {
@@ -55,8 +55,8 @@ bool is_normal_or_zero(float value) {
 
 std::vector<float> run(Device& device, const std::vector<float>& values) {
   Module module;
-  module.name = "arithmetic self-test";
-  module.words.assign(std::begin(kSelfTestWords), std::end(kSelfTestWords));
+  module.name = "arithmetic check";
+  module.words.assign(std::begin(kArithmeticCheckWords), std::end(kArithmeticCheckWords));
   module.binding = BindingMode::kDescriptor;
   module.slots = 2;
   module.local_size = {kLocalSize, 1, 1};
@@ -82,7 +82,7 @@ std::vector<float> run(Device& device, const std::vector<float>& values) {
 
 }  // namespace
 
-ArithmeticFacts test_arithmetic(Device& device) {
+ArithmeticFacts check_arithmetic(Device& device) {
   const std::vector<float> values = make_triples();
   const std::vector<float> results = run(device, values);
   ArithmeticFacts facts{true, true, true};

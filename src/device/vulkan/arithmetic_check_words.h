@@ -1,11 +1,12 @@
-// self_test.spvasm assembled by spirv-as for Vulkan 1.2; a test assembles it again and compares.
+// arithmetic_check.spvasm assembled by spirv-as for Vulkan 1.2; a test assembles it again and
+// compares.
 #pragma once
 
 #include <cstdint>
 
 namespace meganeura::device::vulkan {
 
-inline constexpr uint32_t kSelfTestWords[] = {
+inline constexpr uint32_t kArithmeticCheckWords[] = {
     0x07230203, 0x00010500, 0x00070000, 0x00000026, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
     0x0008000f, 0x00000005, 0x00000002, 0x6e69616d, 0x00000000, 0x00000003, 0x00000004, 0x00000005,

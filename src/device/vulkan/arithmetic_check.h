@@ -12,6 +12,6 @@ struct ArithmeticFacts {
 };
 
 // Runs a few thousand varied values through the device and compares with the host.
-ArithmeticFacts test_arithmetic(Device& device);
+ArithmeticFacts check_arithmetic(Device& device);
 
 }  // namespace meganeura::device::vulkan
