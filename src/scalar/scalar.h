@@ -62,8 +62,7 @@ enum class Op : uint8_t {
   kGt,
   kGe,
   kSelect,   // (bool, x, y)
-  kConvert,  // value conversion to the node's type; f32 to integer truncates and saturates, NaN to
-             // 0
+  kConvert,  // to the node's type; f32 to integer truncates and saturates, NaN gives 0
   kBitcast,  // between f32, i32 and u32
   kIsNan,    // f32 to bool, by bit pattern
   kRoundF16,
