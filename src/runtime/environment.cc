@@ -4,17 +4,7 @@
 #include <string_view>
 
 #include "base/format.h"
-
-#ifdef _WIN32
-#include <stdlib.h>
-#define MEGANEURA_ENVIRONMENT _environ
-#elif defined(__APPLE__)
-#include <crt_externs.h>
-#define MEGANEURA_ENVIRONMENT (*_NSGetEnviron())
-#else
-#include <unistd.h>
-#define MEGANEURA_ENVIRONMENT environ
-#endif
+#include "base/platform_environment.h"
 
 namespace meganeura {
 namespace {
@@ -71,12 +61,6 @@ Environment parse_environment(const std::vector<std::string>& variables) {
   return environment;
 }
 
-Environment read_environment() {
-  std::vector<std::string> variables;
-  for (char** entry = MEGANEURA_ENVIRONMENT; entry && *entry; ++entry) {
-    variables.emplace_back(*entry);
-  }
-  return parse_environment(variables);
-}
+Environment read_environment() { return parse_environment(environment_variables()); }
 
 }  // namespace meganeura
