@@ -15,34 +15,13 @@ struct SubgroupTile {
   uint32_t rows = 16;
   uint32_t columns = 8;
 };
-constexpr SubgroupTile kTiles[] = {{16, 8}, {16, 4}, {8, 2}, {16, 1}, {4, 4}};
-
-// How one operand is read: element by element, or vectors along k or along the free dimension.
-enum class Read : uint8_t { kSingle, kAlongK, kAcross };
-constexpr const char* kReadNames[] = {"s", "k", "x"};
-
-// Whether vectors along the dimension `along` of the operand are aligned.
-bool aligned(const Input& operand, size_t along, const std::vector<int64_t>& extents) {
-  const Affine& access = operand.access;
-  if (is_narrow(operand.dtype) || access.strides[along] != 1 || access.offset % 4 != 0) {
-    return false;
-  }
-  for (size_t d = 0; d < extents.size(); ++d) {
-    if (d != along && access.strides[d] % 4 != 0) return false;
-  }
-  return extents[along] % 4 == 0;
-}
+// Measured on llvmpipe: taller and wider blocks spill, smaller ones are bound by their loads.
+constexpr SubgroupTile kTiles[] = {{16, 8}, {16, 4}, {8, 4}, {8, 2}, {16, 1}};
 
 class SubgroupContraction {
  public:
   SubgroupContraction(const Contraction& work, const Capabilities& capabilities, SubgroupTile tile)
-      : work_(work),
-        capabilities_(capabilities),
-        tile_(tile),
-        lanes_(capabilities.subgroup_size),
-        read_a_(choose(work.a, work.spec.m, tile.rows % 4 == 0)),
-        read_b_(choose(work.b, work.spec.n, tile.columns % 4 == 0)),
-        unroll_(read_a_ == Read::kAlongK || read_b_ == Read::kAlongK ? 4 : 1) {}
+      : work_(work), capabilities_(capabilities), tile_(tile), lanes_(capabilities.subgroup_size) {}
 
   bool legal() const {
     return capabilities_.subgroup_ballot && lanes_ >= 4 && lanes_ <= 64 &&
@@ -63,27 +42,12 @@ class SubgroupContraction {
       result.stages.push_back(std::move(stage));
       break;
     }
-    result.tile = cat("contract subgroup ", tile_.rows, "x", tile_.columns, " ", reads());
+    result.tile = cat("contract subgroup ", tile_.rows, "x", tile_.columns);
     result.cost = cost();
     return result;
   }
 
  private:
-  Read choose(const Input& operand, const std::vector<int64_t>& free, bool across) const {
-    std::vector<int64_t> extents = work_.spec.batch;
-    extents.insert(extents.end(), free.begin(), free.end());
-    extents.insert(extents.end(), work_.spec.k.begin(), work_.spec.k.end());
-    const size_t k = extents.size() - 1;
-    if (across && free.size() == 1 && aligned(operand, work_.spec.batch.size(), extents)) {
-      return Read::kAcross;
-    }
-    return work_.spec.k.size() == 1 && aligned(operand, k, extents) ? Read::kAlongK : Read::kSingle;
-  }
-
-  std::string reads() const {
-    return cat(kReadNames[static_cast<size_t>(read_a_)], kReadNames[static_cast<size_t>(read_b_)]);
-  }
-
   uint32_t width() const { return lanes_ * tile_.columns; }
 
   std::array<uint32_t, 3> grid() const {
@@ -91,81 +55,37 @@ class SubgroupContraction {
             work_.batch};
   }
 
-  // Where the lanes' first elements of one operand lie, before anything along k.
-  struct Operand {
-    const Input* input = nullptr;
-    Read read = Read::kSingle;
-    std::vector<Value> bases;
-  };
-
-  Operand operand(KernelWriter& w, const Input& input, Read read, Value batch, Value first,
-                  Value lane, Value extent, uint32_t count,
-                  const std::vector<int64_t>& free) const {
-    const size_t batches = work_.spec.batch.size();
-    Operand result{&input, read, {}};
+  // Addresses of the elements that a lane reads of one operand, before anything along k: lanes take
+  // neighbours along the free dimension.
+  std::vector<Value> bases(KernelWriter& w, const Input& input, const std::vector<int64_t>& free,
+                           Value batch, Value first, Value extent, uint32_t count) const {
     const std::vector<Value> batch_at = w.coordinates(batch, work_.spec.batch);
     const Value origin = w.address(input.access, batch_at);
-    const uint32_t each = read == Read::kAcross ? 4 : 1;
-    Value last = w.b.sub(extent, w.b.u32(each));
-    Value shift = w.b.mul(lane, w.b.u32(each));
-    for (uint32_t i = 0; i < count; i += each * lanes_) {
-      Value at = w.b.add(first, w.b.u32(i));
-      at = w.b.add(at, shift);
+    const std::span<const int64_t> strides =
+        strides_of(input.access, work_.spec.batch.size(), free.size());
+    Value last = w.b.sub(extent, w.b.u32(1));
+    Value lane_first = w.b.add(first, w.b.builtin(kir::Builtin::kLane));
+    std::vector<Value> result;
+    for (uint32_t i = 0; i < count; i += lanes_) {
+      Value at = w.b.add(lane_first, w.b.u32(i));
       // Those beyond the edge read the last one; their results are not stored.
       at = w.b.min(at, last);
-      Value step = group_offset(w, at, free, strides_of(input.access, batches, free.size()));
-      result.bases.push_back(w.b.add(origin, step));
+      Value step = group_offset(w, at, free, strides);
+      result.push_back(w.b.add(origin, step));
     }
     return result;
   }
 
-  // The operand's values at k, k + 1, …: [unrolled k][element]; elements as the tile counts them.
-  std::vector<std::vector<Value>> read(KernelWriter& w, const Operand& operand, Value k) const {
-    const Input& input = *operand.input;
+  std::vector<Value> read(KernelWriter& w, const Input& input, std::span<const Value> bases,
+                          Value k) const {
     const size_t first_k = input.access.strides.size() - work_.spec.k.size();
-    const std::span<const int64_t> strides = strides_of(input.access, first_k, work_.spec.k.size());
-    std::vector<std::vector<Value>> values(unroll_);
-    for (uint32_t u = 0; u < unroll_; ++u) {
-      if (operand.read == Read::kAlongK && u > 0) break;
-      Value step = group_offset(w, w.b.add(k, w.b.u32(u)), work_.spec.k, strides);
-      for (Value base : operand.bases) {
-        Value at = w.b.add(base, step);
-        if (operand.read == Read::kSingle) {
-          values[u].push_back(w.load_element(input.slot, input.dtype, at));
-          continue;
-        }
-        Value vector = w.load_elements4(input.slot, input.dtype, at);
-        for (uint32_t j = 0; j < 4; ++j) {
-          Value element = w.b.extract(vector, j);
-          values[operand.read == Read::kAlongK ? j : u].push_back(element);
-        }
-      }
+    Value step =
+        group_offset(w, k, work_.spec.k, strides_of(input.access, first_k, work_.spec.k.size()));
+    std::vector<Value> values;
+    for (Value base : bases) {
+      values.push_back(w.load_element(input.slot, input.dtype, w.b.add(base, step)));
     }
     return values;
-  }
-
-  // Row r of the tile, spread to all lanes.
-  Value broadcast_row(KernelWriter& w, std::span<const Value> values, uint32_t r) const {
-    if (read_a_ != Read::kAcross) return w.b.subgroup_broadcast(values[r / lanes_], r % lanes_);
-    const uint32_t span = 4 * lanes_;
-    return w.b.subgroup_broadcast(values[r / span * 4 + r % 4], r % span / 4);
-  }
-
-  std::vector<Value> multiply(KernelWriter& w, const Operand& a, const Operand& b, Value k,
-                              std::span<const Value> carried) const {
-    const std::vector<std::vector<Value>> rows = read(w, a, k);
-    const std::vector<std::vector<Value>> columns = read(w, b, k);
-    std::vector<Value> sums(carried.begin(), carried.end());
-    for (uint32_t u = 0; u < unroll_; ++u) {
-      for (uint32_t r = 0; r < tile_.rows; ++r) {
-        Value x = broadcast_row(w, rows[u], r);
-        for (uint32_t c = 0; c < tile_.columns; ++c) {
-          Value& sum = sums[r * tile_.columns + c];
-          sum = w.b.fma(x, columns[u][c], sum);
-        }
-      }
-    }
-    return sums;
   }
 
   // The sums pass through memory of the lane's own, so that one small loop can store them all.
@@ -184,9 +104,10 @@ class SubgroupContraction {
       Value row_memory = w.b.mul(r, w.b.u32(tile_.columns * lanes_));
       row_memory = w.b.add(row_memory, lane);
       w.loop(w.b.u32(tile_.columns), {}, [&](Value c, std::span<const Value>) {
-        Value column = w.b.add(first_column, column_of(w, c, lane));
+        Value step = w.b.mul(c, w.b.u32(lanes_));
+        Value column = w.b.add(w.b.add(first_column, step), lane);
         w.b.if_then(w.b.less(column, n), [&] {
-          Value place = w.b.add(row_memory, w.b.mul(c, w.b.u32(lanes_)));
+          Value place = w.b.add(row_memory, step);
           epilogue.store(row, column, w.b.shared_load(memory, place));
         });
         return std::vector<Value>{};
@@ -195,18 +116,8 @@ class SubgroupContraction {
     });
   }
 
-  // Column c of the lane, relative to the tile.
-  Value column_of(KernelWriter& w, Value c, Value lane) const {
-    if (read_b_ != Read::kAcross) return w.b.add(w.b.mul(c, w.b.u32(lanes_)), lane);
-    Value vector = w.shift_right(c, w.b.u32(2));
-    Value column = w.b.mul(vector, w.b.u32(4 * lanes_));
-    column = w.b.add(column, w.b.mul(lane, w.b.u32(4)));
-    return w.b.add(column, w.bit_and(c, w.b.u32(3)));
-  }
-
   Stage build(bool runtime_strides) const {
-    const std::string name =
-        cat("contract_subgroup", lanes_, "_", tile_.rows, "x", tile_.columns, "_", reads());
+    const std::string name = cat("contract_subgroup", lanes_, "_", tile_.rows, "x", tile_.columns);
     KernelWriter w({name, {lanes_, 1, 1}, lanes_, runtime_strides}, work_.inputs(),
                    work_.outputs());
     Value m = w.argument(work_.m);
@@ -218,45 +129,46 @@ class SubgroupContraction {
     Value group_y = w.b.builtin(kir::Builtin::kWorkgroupY);
     Value first_row = w.b.mul(group_y, w.b.u32(tile_.rows));
     Value batch = w.b.builtin(kir::Builtin::kWorkgroupZ);
-    const Operand a =
-        operand(w, work_.a, read_a_, batch, first_row, lane, m, tile_.rows, work_.spec.m);
-    const Operand b =
-        operand(w, work_.b, read_b_, batch, first_column, lane, n, width(), work_.spec.n);
+    const std::vector<Value> a_bases =
+        bases(w, work_.a, work_.spec.m, batch, first_row, m, tile_.rows);
+    const std::vector<Value> b_bases =
+        bases(w, work_.b, work_.spec.n, batch, first_column, n, width());
     const std::vector<Value> zeros(tile_.rows * tile_.columns, w.b.f32(0));
-    Value begin = w.b.u32(0);
-    Value step = w.b.u32(unroll_);
-    const std::vector<Value> sums = w.b.for_range(
-        begin, k, step, zeros,
-        [&](Value at, std::span<const Value> carried) { return multiply(w, a, b, at, carried); });
+    const std::vector<Value> sums = w.loop(k, zeros, [&](Value at, std::span<const Value> carried) {
+      const std::vector<Value> rows = read(w, work_.a, a_bases, at);
+      const std::vector<Value> columns = read(w, work_.b, b_bases, at);
+      std::vector<Value> next(carried.begin(), carried.end());
+      for (uint32_t r = 0; r < tile_.rows; ++r) {
+        Value x = w.b.subgroup_broadcast(rows[r / lanes_], r % lanes_);
+        for (uint32_t c = 0; c < tile_.columns; ++c) {
+          Value& sum = next[r * tile_.columns + c];
+          sum = w.b.fma(x, columns[c], sum);
+        }
+      }
+      return next;
+    });
     store(w, sums, batch, first_row, first_column, lane, m, n);
     return w.finish(grid());
   }
 
-  int64_t loads_per_k(Read read, uint32_t elements) const {
-    // In tenths of a single load: a vector costs two and a half.
-    return read == Read::kSingle ? 10 * int64_t{elements} : 25 * int64_t{elements} / 4;
-  }
-
   int64_t cost() const {
-    const uint32_t a_loads = (tile_.rows + lanes_ - 1) / lanes_;
-    const int64_t tenths = loads_per_k(read_a_, a_loads) + loads_per_k(read_b_, tile_.columns);
+    const int64_t loads = (tile_.rows + lanes_ - 1) / lanes_ + tile_.columns;
     const int64_t outputs = int64_t{tile_.rows} * tile_.columns;
     const std::array<uint32_t, 3> groups = grid();
     Work work{.groups = int64_t{groups[0]} * groups[1] * groups[2]};
     const int64_t accesses = 3 + static_cast<int64_t>(work_.spec.extras.size());
-    work.packed_loads = work_.k * tenths / 10 + outputs * accesses;
+    work.packed_loads = work_.k * loads + outputs * accesses;
     work.operations = work_.k * (outputs + tile_.rows) +
                       outputs * static_cast<int64_t>(work_.epilogue.nodes.size() + 8);
-    return estimate_ns(work, capabilities_);
+    const int64_t ns = estimate_ns(work, capabilities_);
+    // A GPU gains more from operands that a whole workgroup shares.
+    return capabilities_.device_class == DeviceClass::kCpu ? ns : 2 * ns;
   }
 
   const Contraction& work_;
   const Capabilities& capabilities_;
   SubgroupTile tile_;
   uint32_t lanes_;
-  Read read_a_;
-  Read read_b_;
-  uint32_t unroll_;
 };
 
 }  // namespace

@@ -291,7 +291,7 @@ class TiledContraction {
     work.barriers = 2 * blocks;
     int64_t ns = estimate_ns(work, capabilities_);
     // A CPU reads shared memory lane by lane.
-    if (capabilities_.device_class == DeviceClass::kCpu) ns *= 4;
+    if (capabilities_.device_class == DeviceClass::kCpu) ns *= 8;
     return ns;
   }
 

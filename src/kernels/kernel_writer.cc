@@ -109,7 +109,8 @@ Launch plan_launch(uint32_t items, uint32_t local, uint32_t steps,
   const uint32_t wanted = std::max((whole + steps - 1) / steps,
                                    std::min(whole, 16 * std::max(1u, capabilities.compute_units)));
   launch.groups = std::min(wanted, capabilities.max_workgroup_count[0]);
-  launch.loop = launch.groups < whole;
+  // CPUs compile slowly and loop cheaply, so there all sizes share one module.
+  launch.loop = launch.groups < whole || capabilities.device_class == DeviceClass::kCpu;
   return launch;
 }
 

@@ -34,7 +34,7 @@ struct Launch {
   uint32_t items = 0;
   uint32_t local = 1;
   uint32_t groups = 1;
-  bool loop = false;  // some invocation has more than one item
+  bool loop = false;  // an invocation may have more than one item
 };
 // At most `steps` items an invocation unless the device's grid is too small for that.
 Launch plan_launch(uint32_t items, uint32_t local, uint32_t steps,

@@ -50,7 +50,9 @@ struct Input {
   bool operator==(const Input&) const = default;
 };
 
-// One value written per iteration point; affine, injective.
+// One value written per iteration point; affine, injective. Elements narrower than 32 bits share
+// words, so such an output is written contiguously from element 0, and the rest of its last word
+// becomes 0: one kernel writes the whole tensor.
 struct Output {
   uint32_t slot = 0;
   DType dtype = DType::kF32;
