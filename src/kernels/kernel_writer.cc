@@ -185,9 +185,6 @@ Value KernelWriter::shift_right(Value a, Value count) {
 Value KernelWriter::bitcast(Value a, Type type) {
   return b.arith(Op::kBitcast, std::array{a}, type);
 }
-Value KernelWriter::convert(Value a, Type type) {
-  return b.arith(Op::kConvert, std::array{a}, type);
-}
 Value KernelWriter::not_equal(Value a, Value b_) {
   return b.arith(Op::kNe, std::array{a, b_}, Type::kBool);
 }

@@ -68,7 +68,6 @@ class KernelWriter {
   kir::Value shift_left(kir::Value a, kir::Value count);
   kir::Value shift_right(kir::Value a, kir::Value count);
   kir::Value bitcast(kir::Value a, kir::Type type);
-  kir::Value convert(kir::Value a, kir::Type type);
   kir::Value not_equal(kir::Value a, kir::Value b_);
   // offset + Σ strides·coordinates, modulo 2^32.
   kir::Value address(const Affine& affine, std::span<const kir::Value> coordinates);

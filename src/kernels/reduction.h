@@ -27,7 +27,6 @@ class Combiner {
   kir::Value result(std::span<const kir::Value> accumulator) const { return accumulator.back(); }
   scalar::Type accumulator_type(size_t part) const;
   size_t parts() const { return combine_ == Combine::kArgMax ? 2 : 1; }
-  Combine combine() const { return combine_; }
 
   // Merges `count` steps in order. Long f32 sums add blocks, so that errors grow with the root of
   // their length.
