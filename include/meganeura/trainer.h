@@ -31,13 +31,13 @@ MEGANEURA_API StepInputs step_inputs(Graph& graph);
 
 struct TrainerOptions {
   Optimizer optimizer = AdamW{};
-  Schedule schedule;                 // of the learning rate; constant at the optimizer's by default
-  std::vector<ParameterGroup> groups;
+  Schedule schedule = {};            // of the learning rate; constant at the optimizer's by default
+  std::vector<ParameterGroup> groups = {};
   double clip_norm = 0.0;            // of all gradients together; 0: off
   uint32_t accumulate = 1;           // micro-batches per update
   uint64_t seed = 0;                 // of initial values and of random ops
-  std::vector<Output> metrics;       // computed in every step beside the loss
-  CompileOptions compile;
+  std::vector<Output> metrics = {};  // computed in every step beside the loss
+  CompileOptions compile = {};
   int in_flight = 3;
 };
 

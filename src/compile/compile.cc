@@ -17,6 +17,9 @@ constexpr std::string_view kOptionalPasses[] = {"fuse", "merge", "reuse-memory"}
 // Changes whenever the same graph may compile to another program.
 constexpr std::string_view kCompilerVersion = "meganeura 0.1.0";
 
+// Run-time arguments that a kernel may need beside its slots.
+constexpr uint32_t kReservedParams = 8;
+
 uint64_t hash_text(std::string_view text, uint64_t seed) {
   uint64_t hash = seed;
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -144,7 +147,7 @@ std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
     schedule::ScheduleOptions schedule_options;
     schedule_options.fuse = pipeline.enabled("fuse");
     schedule_options.merge = pipeline.enabled("merge");
-    schedule_options.max_slots = kernels::max_slots(capabilities);
+    schedule_options.max_slots = kernels::max_slots(capabilities, kReservedParams);
     std::vector<schedule::SegmentRoots> roots;
     for (const SegmentOutputs& segment : segments) {
       roots.push_back({segment.name, segment.outputs});
