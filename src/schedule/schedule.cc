@@ -130,7 +130,9 @@ class SegmentPlanner {
   }
 
   void add_target(Tensor tensor, uint32_t buffer, std::set<uint32_t>& required) {
-    const bool has_buffer = buffer_of_.contains(tensor.id());
+    // Constants have bytes of their own and are copied, like values that already have a buffer.
+    const bool has_buffer = buffer_of_.contains(tensor.id()) ||
+                            tensor.node().row->lowering == Lowering::kConstant;
     if (!has_buffer) {
       buffer_of_[tensor.id()] = buffer;
       required.insert(tensor.id());
