@@ -26,8 +26,8 @@ struct TrainOptions {
   std::string resume;
   std::string optimizer = "adamw";
   std::vector<int64_t> hidden = {256, 128};
-  int64_t epochs = 12;
-  int64_t batch = 64;
+  int64_t epochs = 10;
+  int64_t batch = 128;
   int64_t limit = 0;
   double learning_rate = 0.0;
   double weight_decay = 0.01;
@@ -46,8 +46,8 @@ Optimizer chosen_optimizer(const TrainOptions& options) {
   if (options.optimizer == "sgd") {
     return SGD{.lr = rate > 0 ? rate : 0.1, .momentum = 0.9};
   }
-  if (options.optimizer == "adam") return Adam{.lr = rate > 0 ? rate : 2e-3};
-  return AdamW{.lr = rate > 0 ? rate : 2e-3, .weight_decay = options.weight_decay};
+  if (options.optimizer == "adam") return Adam{.lr = rate > 0 ? rate : 4e-3};
+  return AdamW{.lr = rate > 0 ? rate : 4e-3, .weight_decay = options.weight_decay};
 }
 
 // Trains, shows how it goes, and keeps the curves.
@@ -284,7 +284,7 @@ void add_options(CLI::App& command, TrainOptions& options) {
       ->check(CLI::IsMember({"adamw", "adam", "sgd"}))
       ->capture_default_str();
   command.add_option("--lr", options.learning_rate,
-                     "Peak learning rate (2e-3; sgd: 0.1), cosine schedule with warm-up");
+                     "Peak learning rate (4e-3; sgd: 0.1), cosine schedule with warm-up");
   command.add_option("--weight-decay", options.weight_decay, "Of AdamW, on matrices")
       ->capture_default_str();
   command.add_option("--clip-norm", options.clip_norm, "Largest norm of all gradients; 0: off")
