@@ -4,11 +4,16 @@
 #include "graph/values.h"
 #include "meganeura/session.h"
 #include "program/program.h"
+#include "runtime/environment.h"
 
 namespace meganeura {
 
 std::vector<Device> test_devices() {
   std::vector<Device> devices;
+  if (!read_environment().device.empty()) {
+    devices.push_back(Device::open());
+    return devices;
+  }
   devices.push_back(Device::open({.select = "interpreter"}));
   for (const DeviceDescription& description : list_devices()) {
     if (description.usable && description.name != devices[0].name()) {

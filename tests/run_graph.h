@@ -13,8 +13,8 @@
 
 namespace meganeura {
 
-// The devices that tests run on: the interpreter, and every usable Vulkan device unless the
-// environment's MEGANEURA_DEVICE selects one.
+// The devices that tests run on: the one that the environment's MEGANEURA_DEVICE selects; without
+// it the interpreter and every usable Vulkan device.
 std::vector<Device> test_devices();
 
 // Compiles the outputs, sets every leaf by name (leaves the graph does not use are passed over) and
