@@ -42,11 +42,16 @@ class Memories {
  private:
   uint64_t size_of(const mg::Region& region) const {
     switch (region.space) {
-      case mg::Region::Space::kInputs: return program_.input_bytes;
-      case mg::Region::Space::kOutputs: return program_.output_bytes;
-      case mg::Region::Space::kConstants: return program_.constants.size();
-      case mg::Region::Space::kScratch: return program_.scratch_bytes;
-      case mg::Region::Space::kTensor: return (region.bytes + 255) / 256 * 256;
+      case mg::Region::Space::kInputs:
+        return program_.input_bytes;
+      case mg::Region::Space::kOutputs:
+        return program_.output_bytes;
+      case mg::Region::Space::kConstants:
+        return program_.constants.size();
+      case mg::Region::Space::kScratch:
+        return program_.scratch_bytes;
+      case mg::Region::Space::kTensor:
+        return (region.bytes + 255) / 256 * 256;
     }
     return region.bytes;
   }
@@ -77,8 +82,7 @@ int main(int argc, char** argv) try {
         command.grid = dispatch.grid;
         command.params = dispatch.params;
         for (const mg::Binding& binding : dispatch.bindings) {
-          command.bindings.push_back(
-              {memories.span(binding.region), binding.read, binding.write});
+          command.bindings.push_back({memories.span(binding.region), binding.read, binding.write});
         }
         const auto recording = implementation.record(std::span(&command, 1));
         double best = 1e9;

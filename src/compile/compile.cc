@@ -147,6 +147,7 @@ std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
     schedule::ScheduleOptions schedule_options;
     schedule_options.fuse = pipeline.enabled("fuse");
     schedule_options.merge = pipeline.enabled("merge");
+    schedule_options.contraction_epilogues = capabilities.device_class != DeviceClass::kCpu;
     schedule_options.max_slots = kernels::max_slots(capabilities, kReservedParams);
     std::vector<schedule::SegmentRoots> roots;
     for (const SegmentOutputs& segment : segments) {

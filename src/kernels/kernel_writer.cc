@@ -160,7 +160,7 @@ Value KernelWriter::argument(uint32_t value) {
 }
 
 Value KernelWriter::number(const int64_t& value) {
-  if (!runtime_strides_ || value == 0 || value == 1) return b.u32(static_cast<uint32_t>(value));
+  if (!runtime_strides_ || value == 0) return b.u32(static_cast<uint32_t>(value));
   for (const auto& [place, index] : numbers_) {
     if (place == &value) return b.read_param(index);
   }

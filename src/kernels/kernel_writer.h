@@ -44,7 +44,7 @@ struct WriterOptions {
   std::string name;
   std::array<uint32_t, 3> local_size = {1, 1, 1};
   uint32_t subgroup_size = 0;
-  // Offsets and strides other than 0 and 1 become arguments, so that shapes share a module.
+  // Offsets and strides other than 0 become arguments, so that shapes share a module.
   bool runtime_strides = false;
 };
 

@@ -111,7 +111,9 @@ class Planner {
 
   // A reduction or contraction with one elementwise user hands its result on in registers.
   void place_heavy(Tensor heavy) {
-    const Tensor end = options_.fuse ? chain_end(heavy) : heavy;
+    const bool contraction = heavy.node().row->lowering == Lowering::kContract;
+    const bool extend = options_.fuse && (options_.contraction_epilogues || !contraction);
+    const Tensor end = extend ? chain_end(heavy) : heavy;
     if (end == heavy || plan_.anchor_of.contains(end.id())) {
       plan_.buffered.insert(heavy.id());
       plan_.anchor_of[heavy.id()] = heavy.id();
