@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "meganeura/compile.h"
+#include "meganeura/data.h"
 #include "meganeura/device.h"
 #include "meganeura/export.h"
 #include "meganeura/graph.h"
@@ -31,7 +32,7 @@ MEGANEURA_API StepInputs step_inputs(Graph& graph);
 
 struct TrainerOptions {
   Optimizer optimizer = AdamW{};
-  Schedule schedule = {};            // of the learning rate; constant at the optimizer's by default
+  Schedule schedule = {};  // of the learning rate; constant at the optimizer's by default
   std::vector<ParameterGroup> groups = {};
   double clip_norm = 0.0;            // of all gradients together; 0: off
   uint32_t accumulate = 1;           // micro-batches per update
@@ -44,9 +45,9 @@ struct TrainerOptions {
 // One submitted micro-batch.
 class MEGANEURA_API StepHandle {
  public:
-  float loss() const;                                // waits
-  HostTensor metric(std::string_view name) const;    // waits
-  bool updated() const { return updated_; }          // whether the parameters changed
+  float loss() const;                              // waits
+  HostTensor metric(std::string_view name) const;  // waits
+  bool updated() const { return updated_; }        // whether the parameters changed
 
  private:
   friend class Trainer;
@@ -78,9 +79,9 @@ class MEGANEURA_API Trainer {
   // Submits one micro-batch; after `accumulate` of them, the update with it.
   StepHandle step();
 
-  uint64_t updates() const;       // optimizer steps done
+  uint64_t updates() const;  // optimizer steps done
   uint64_t micro_batches() const;
-  float learning_rate() const;    // of the next update
+  float learning_rate() const;  // of the next update
   ParameterStore& parameters();
   const Program& program() const;
   const CompileReport& compile_report() const;
@@ -98,6 +99,42 @@ class MEGANEURA_API Trainer {
   struct Implementation;
   std::unique_ptr<Implementation> implementation_;
 };
+
+// ---- Loops over data -------------------------------------------------------------------------
+
+// A micro-batch whose loss has arrived; a few younger ones may be under way.
+struct StepEvent {
+  uint64_t epoch = 0;   // from 0
+  int64_t step = 0;     // micro-batch of the epoch, from 0
+  int64_t steps = 0;    // micro-batches of an epoch
+  int64_t samples = 0;  // rows of the batch that count
+  float loss = 0.0f;
+  float learning_rate = 0.0f;
+  StepHandle handle;  // for metrics
+};
+
+struct EpochEvent {
+  uint64_t epoch = 0;
+  double mean_loss = 0.0;  // of the micro-batches this call ran
+  LoaderPosition next;     // where training goes on; keep it in checkpoints
+};
+
+struct FitOptions {
+  uint64_t epochs = 1;  // stops when the loader's position reaches this epoch
+  size_t pending = 2;   // steps submitted before the oldest loss is read
+  // Hands a batch to the trainer's inputs.
+  std::function<void(Trainer& trainer, const Batch& batch)> feed;
+  // Called for every step in order.
+  std::function<void(const StepEvent& event)> on_step = {};
+  // Called after every epoch, when nothing is under way; false stops.
+  std::function<bool(const EpochEvent& event)> on_epoch = {};
+};
+
+// Trains from the loader's position on. Error(kInvalidArgument) without `feed` or with a loader
+// whose last batches are not full: graphs are static, so give it drop_last.
+MEGANEURA_API void fit(Trainer& trainer, DataLoader& loader, const FitOptions& options);
+
+// ---- Inference -------------------------------------------------------------------------------
 
 // Copies the parameters of a checkpoint into the store (for inference); optimizer state in the
 // file is passed over. Everything is checked first.

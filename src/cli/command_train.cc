@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <deque>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -15,8 +14,6 @@ namespace meganeura::cli {
 namespace {
 
 constexpr int64_t kEvaluationBatch = 250;
-// Steps whose losses are still on their way while newer ones are submitted.
-constexpr size_t kPending = 2;
 
 struct TrainOptions {
   CommonOptions common;
@@ -78,8 +75,20 @@ class Run {
     resume();
     announce();
     start_ = seconds_now();
-    first_update_ = trainer_.micro_batches();
-    while (loader_.position().epoch < static_cast<uint64_t>(options_.epochs)) train_epoch();
+    first_step_ = trainer_.micro_batches();
+    FitOptions fit_options;
+    fit_options.epochs = static_cast<uint64_t>(options_.epochs);
+    fit_options.feed = [this](Trainer& trainer, const Batch& batch) {
+      trainer.set(graph_.image, {batch.images.data(), f32, graph_.image.shape()});
+      trainer.set(graph_.label, {batch.labels.data(), u32, graph_.label.shape()});
+    };
+    fit_options.on_step = [this](const StepEvent& event) { show_progress(event); };
+    fit_options.on_epoch = [this](const EpochEvent& event) {
+      progress_.finish();
+      finish_epoch(event);
+      return true;
+    };
+    fit(trainer_, loader_, fit_options);
     train_seconds_ = seconds_now() - start_;
     report();
   }
@@ -141,48 +150,26 @@ class Run {
                format_bytes(report.persistent_bytes));
   }
 
-  void train_epoch() {
-    const uint64_t epoch = loader_.position().epoch;
-    const int64_t steps = loader_.batches_per_epoch();
-    double loss_sum = 0.0;
-    int64_t losses = 0;
-    const auto collect = [&] {
-      last_loss_ = static_cast<double>(pending_.front().loss());
-      pending_.pop_front();
-      loss_sum += last_loss_;
-      ++losses;
-    };
-    while (loader_.position().epoch == epoch) {
-      const Batch batch = loader_.next();
-      trainer_.set(graph_.image,
-                   {batch.images.data(), f32, graph_.image.shape()});
-      trainer_.set(graph_.label, {batch.labels.data(), u32, graph_.label.shape()});
-      pending_.push_back(trainer_.step());
-      if (pending_.size() > kPending) collect();
-      show_progress(epoch, batch, steps);
-    }
-    while (!pending_.empty()) collect();
-    progress_.finish();
-    finish_epoch(epoch, loss_sum / static_cast<double>(std::max<int64_t>(losses, 1)));
-  }
-
-  void show_progress(uint64_t epoch, const Batch& batch, int64_t steps) {
+  void show_progress(const StepEvent& event) {
     if (options_.common.json) return;
+    ++steps_done_;
     const double now = seconds_now();
-    const auto done = static_cast<double>(trainer_.micro_batches() - first_update_);
-    const double total = static_cast<double>(steps) * static_cast<double>(options_.epochs) -
-                         static_cast<double>(first_update_);
+    const auto done = static_cast<double>(steps_done_);
+    const auto total = static_cast<double>(event.steps) * static_cast<double>(options_.epochs) -
+                       static_cast<double>(first_step_);
     Progress progress;
-    progress.label = fmt::format("epoch {}/{}", epoch + 1, options_.epochs);
-    progress.done = batch.position.index / options_.batch + 1;
-    progress.total = steps;
-    progress.loss = last_loss_;
+    progress.label = fmt::format("epoch {}/{}", event.epoch + 1, options_.epochs);
+    progress.done = event.step + 1;
+    progress.total = event.steps;
+    progress.loss = static_cast<double>(event.loss);
     progress.images_per_second = done * static_cast<double>(options_.batch) / (now - start_);
     progress.seconds_left = (total - done) * (now - start_) / done;
     progress_.show(progress, now);
   }
 
-  void finish_epoch(uint64_t epoch, double train_loss) {
+  void finish_epoch(const EpochEvent& event) {
+    const uint64_t epoch = event.epoch;
+    const double train_loss = event.mean_loss;
     const Evaluator::Result test = evaluator_.evaluate(test_);
     const auto x = static_cast<double>(epoch + 1);
     train_curve_.push_back({x, train_loss});
@@ -194,10 +181,9 @@ class Run {
                  epoch + 1, train_loss, test.loss, 100.0 * test.accuracy());
       std::fflush(stdout);
     }
-    const LoaderPosition position = loader_.position();
     std::vector<std::pair<std::string, std::string>> extra = shape_.to_metadata();
-    extra.emplace_back("epoch", fmt::format("{}", position.epoch));
-    extra.emplace_back("index", fmt::format("{}", position.index));
+    extra.emplace_back("epoch", fmt::format("{}", event.next.epoch));
+    extra.emplace_back("index", fmt::format("{}", event.next.index));
     trainer_.save(checkpoint_path(), extra);
     save_curve();
   }
@@ -215,12 +201,13 @@ class Run {
     std::ofstream file(path, std::ios::binary);
     file << chart_svg(chart);
     if (!file.flush()) {
-      throw Error(ErrorKind::kFile, fmt::format("The curve {} could not be written.", path.string()));
+      throw Error(ErrorKind::kFile,
+                  fmt::format("The curve {} could not be written.", path.string()));
     }
   }
 
   void report() const {
-    const double images = static_cast<double>(trainer_.micro_batches() - first_update_) *
+    const double images = static_cast<double>(trainer_.micro_batches() - first_step_) *
                           static_cast<double>(options_.batch);
     if (options_.common.json) {
       const nlohmann::ordered_json json = {{"task", task_.name},
@@ -252,15 +239,14 @@ class Run {
   Trainer trainer_;
   Evaluator evaluator_;
   ProgressPrinter progress_;
-  std::deque<StepHandle> pending_;
   std::vector<ChartPoint> train_curve_;
   std::vector<ChartPoint> test_curve_;
   std::vector<ChartPoint> accuracy_curve_;
   Evaluator::Result last_test_;
-  double last_loss_ = 0.0;
   double start_ = 0.0;
   double train_seconds_ = 0.0;
-  uint64_t first_update_ = 0;
+  uint64_t first_step_ = 0;
+  uint64_t steps_done_ = 0;
 };
 
 void add_options(CLI::App& command, TrainOptions& options) {

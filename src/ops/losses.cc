@@ -92,8 +92,10 @@ class CrossEntropy {
   }
 
   // Whether the labels come from an input, whose values are compared with the limit when it is set.
+  // A negative ignore_index leaves them unchecked, since limits also refuse negative values.
   bool limit_labels() const {
     int64_t limit = logits_.shape()[1];
+    if (options_.ignore_index && *options_.ignore_index < 0) return false;
     if (options_.ignore_index) limit = std::max(limit, *options_.ignore_index + 1);
     return ops::limit_indices(labels_, limit) && limit == logits_.shape()[1];
   }

@@ -163,11 +163,12 @@ LoadReport Trainer::load(const std::filesystem::path& path, LoadMode mode,
   const uint64_t accumulate = metadata_number(metadata, "accumulate", name);
   const bool same = saved == optimizer && accumulate == impl.options.accumulate;
   if (!same && mode == LoadMode::kStrict) {
-    fail(ErrorKind::kFile, "The checkpoint ", name, " was trained with ", saved, " accumulating ",
-         accumulate, " micro-batches, but this trainer uses ", optimizer, " accumulating ",
-         impl.options.accumulate,
-         ". Nothing was loaded. Use the same settings, or LoadMode::kPartial to start the optimizer "
-         "anew.");
+    fail(
+        ErrorKind::kFile, "The checkpoint ", name, " was trained with ", saved, " accumulating ",
+        accumulate, " micro-batches, but this trainer uses ", optimizer, " accumulating ",
+        impl.options.accumulate,
+        ". Nothing was loaded. Use the same settings, or LoadMode::kPartial to start the optimizer "
+        "anew.");
   }
   const uint64_t updates = metadata_number(metadata, "updates", name);
   const uint64_t micro_batches = metadata_number(metadata, "micro_batches", name);
@@ -184,7 +185,8 @@ LoadReport Trainer::load(const std::filesystem::path& path, LoadMode mode,
   if (extra != nullptr) {
     extra->clear();
     for (const auto& [key, value] : metadata) {
-      if (key.starts_with(kExtraPrefix)) extra->emplace_back(key.substr(kExtraPrefix.size()), value);
+      if (key.starts_with(kExtraPrefix))
+        extra->emplace_back(key.substr(kExtraPrefix.size()), value);
     }
   }
   return matched.report;
@@ -193,9 +195,8 @@ LoadReport Trainer::load(const std::filesystem::path& path, LoadMode mode,
 LoadReport load_parameters(const std::filesystem::path& path, ParameterStore& store,
                            LoadMode mode) {
   const SafetensorsFile file = SafetensorsFile::open(path);
-  const Match matched = match(store, file, path.string(), mode, [](std::string_view tensor) {
-    return !is_optimizer_slot(tensor);
-  });
+  const Match matched = match(store, file, path.string(), mode,
+                              [](std::string_view tensor) { return !is_optimizer_slot(tensor); });
   copy(matched, store);
   return matched.report;
 }

@@ -97,9 +97,7 @@ Trainer::Trainer(Device device, Tensor loss, TrainerOptions options)
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 
-void Trainer::set(Tensor input, const TensorView& value) {
-  set(leaf_name(input.node()), value);
-}
+void Trainer::set(Tensor input, const TensorView& value) { set(leaf_name(input.node()), value); }
 
 void Trainer::set(std::string_view input, const TensorView& value) {
   implementation_->session->set(input, value);
