@@ -40,7 +40,7 @@ function(mg_layer name)
   if(tests AND MEGANEURA_BUILD_TESTS)
     set(test_target mg_${name}_test)
     add_executable(${test_target} ${tests})
-    target_compile_options(${test_target} PRIVATE ${MEGANEURA_WARNINGS})
+    target_compile_options(${test_target} PRIVATE ${MEGANEURA_TEST_OPTIONS})
     target_link_libraries(${test_target} PRIVATE ${target} ${arg_TEST_DEPENDS} GTest::gtest_main)
     target_compile_definitions(${test_target}
                                PRIVATE MEGANEURA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -53,5 +53,12 @@ function(mg_layer name)
 endfunction()
 
 set(MEGANEURA_WARNINGS -Wall -Wextra -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 warns of std::string's own copies (GCC bug 105651).
+  list(APPEND MEGANEURA_WARNINGS -Wno-restrict)
+endif()
+# Tests are built more often than they run, and spend their time in the libraries: what the build
+# type optimises beyond this would only cost minutes.
+set(MEGANEURA_TEST_OPTIONS ${MEGANEURA_WARNINGS} $<$<CONFIG:Release>:-O1>)
 # Costs and references must not depend on what the compiler fuses.
 add_compile_options(-ffp-contract=off)

@@ -3,6 +3,8 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_path(STB_INCLUDE_DIR stb/stb_image.h REQUIRED)
 
+# Nothing here is hot, and CLI11 and fmt are large: small code builds in half the time.
+target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 target_link_libraries(${target} PUBLIC CLI11::CLI11 fmt::fmt-header-only
                                        nlohmann_json::nlohmann_json)
 target_include_directories(${target} SYSTEM PRIVATE ${STB_INCLUDE_DIR})
@@ -14,6 +16,6 @@ endif()
 
 if(MEGANEURA_BUILD_CLI AND EXISTS ${root}/main.cc)
   add_executable(meganeura ${root}/main.cc)
-  target_compile_options(meganeura PRIVATE ${MEGANEURA_WARNINGS})
+  target_compile_options(meganeura PRIVATE ${MEGANEURA_WARNINGS} $<$<CONFIG:Release>:-Os>)
   target_link_libraries(meganeura PRIVATE ${target})
 endif()

@@ -14,7 +14,7 @@ endif()
 # The strict functions on a Vulkan device against the processor, bit by bit.
 if(MEGANEURA_BUILD_TESTS)
   add_executable(mg_strict_device_test ${PROJECT_SOURCE_DIR}/tests/strict_device_test.cc)
-  target_compile_options(mg_strict_device_test PRIVATE ${MEGANEURA_WARNINGS})
+  target_compile_options(mg_strict_device_test PRIVATE ${MEGANEURA_TEST_OPTIONS})
   target_link_libraries(mg_strict_device_test PRIVATE mg_device_vulkan mg_emit_spirv
                                                       GTest::gtest_main)
   gtest_discover_tests(mg_strict_device_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
