@@ -14,6 +14,8 @@
 
 namespace meganeura {
 
+struct Capabilities;
+enum class CodeKind : uint32_t;
 struct Program;
 
 // Outputs computed by one segment. assign() tensors among them update persistent tensors.
@@ -57,6 +59,13 @@ struct CompileReport {
 // Throws Error naming what cannot be compiled. Deterministic.
 MEGANEURA_API std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
                                                      const Device& device,
+                                                     const CompileOptions& options = {},
+                                                     CompileReport* report = nullptr);
+
+// The same for a device that need not be present: its capabilities and the code it runs.
+MEGANEURA_API std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
+                                                     const Capabilities& capabilities,
+                                                     CodeKind code,
                                                      const CompileOptions& options = {},
                                                      CompileReport* report = nullptr);
 

@@ -1,17 +1,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/task.h"
 #include "meganeura/autodiff.h"
 #include "meganeura/compile.h"
 #include "meganeura/error.h"
+#include "program/program.h"
 
 namespace meganeura::cli {
 namespace {
 
 constexpr const char* kStages[] = {"graph", "schedule", "kernels", "spirv", "program"};
+
+const std::map<std::string, DeviceClass> kDeviceClasses = {
+    {"cpu", DeviceClass::kCpu},
+    {"small-gpu", DeviceClass::kSmallGpu},
+    {"large-gpu", DeviceClass::kLargeGpu},
+    {"apple", DeviceClass::kApple},
+};
 
 struct GraphOptions {
   CommonOptions common;
@@ -22,6 +32,7 @@ struct GraphOptions {
   bool forward_only = false;
   std::vector<std::string> disable;
   std::string dump;
+  std::optional<DeviceClass> device_class;
 };
 
 SegmentOutputs forward_outputs(const TrainingGraph& model) {
@@ -50,13 +61,18 @@ void run(const GraphOptions& options) {
   TrainingGraph model(shape, options.batch);
   const SegmentOutputs segment =
       options.forward_only ? forward_outputs(model) : training_outputs(model);
-  const Device device = Device::open({.select = options.common.device});
   CompileOptions compile_options;
   compile_options.disable = options.disable;
   compile_options.dump = options.dump;
   compile_options.keep_text = true;
   CompileReport report;
-  compile({&segment, 1}, device, compile_options, &report);
+  if (options.device_class) {
+    compile({&segment, 1}, typical_capabilities(*options.device_class), CodeKind::kSpirv,
+            compile_options, &report);
+  } else {
+    const Device device = Device::open({.select = options.common.device});
+    compile({&segment, 1}, device, compile_options, &report);
+  }
   for (const StageText& stage : report.stages) {
     if (stage.stage == options.stage) fmt::print("{}", stage.text);
   }
@@ -82,6 +98,11 @@ void add_graph_command(CLI::App& program) {
   command->add_option("--disable", options->disable,
                       "Optional passes to leave out: fuse, merge, reuse-memory");
   command->add_option("--dump", options->dump, "Also write every stage to this directory");
+  command
+      ->add_option("--device-class", options->device_class,
+                   "Compile for a typical device of this class, which need not be present: cpu, "
+                   "small-gpu, large-gpu or apple")
+      ->transform(CLI::CheckedTransformer(kDeviceClasses).description(""));
   add_device_option(*command, options->common);
   command->callback([options] { run(*options); });
 }

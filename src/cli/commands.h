@@ -20,5 +20,6 @@ void add_train_command(CLI::App& program);
 void add_eval_command(CLI::App& program);
 void add_predict_command(CLI::App& program);
 void add_graph_command(CLI::App& program);
+void add_ops_command(CLI::App& program);
 
 }  // namespace meganeura::cli

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   meganeura::cli::add_eval_command(program);
   meganeura::cli::add_predict_command(program);
   meganeura::cli::add_graph_command(program);
+  meganeura::cli::add_ops_command(program);
   for (const std::string& warning : meganeura::read_environment().warnings) {
     fmt::print(stderr, "warning: {}\n", warning);
   }

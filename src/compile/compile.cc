@@ -127,13 +127,18 @@ void fill_report(CompileReport& report, const Program& program, const compiler::
 std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
                                        const Device& device, const CompileOptions& options,
                                        CompileReport* report) {
+  const device::Device& target = device.implementation();
+  return compile(segments, target.capabilities(), target.code(), options, report);
+}
+
+std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
+                                       const Capabilities& capabilities, CodeKind code,
+                                       const CompileOptions& options, CompileReport* report) {
   CompileReport local;
   CompileReport& out = report != nullptr ? *report : local;
   out = {};
   Pipeline pipeline(options, out);
   const std::vector<Output> outputs = all_outputs(segments);
-  const Capabilities& capabilities = device.implementation().capabilities();
-  const CodeKind code = device.implementation().code();
 
   const std::string graph_text = pipeline.run("verify", [&] {
     std::vector<Tensor> roots;

@@ -41,4 +41,8 @@ struct Capabilities {
   bool rounding_rte = false;
 };
 
+// What a device of the class can be expected to do: fixed, so that what is compiled for it is the
+// same on every machine. Nothing that only a self-test of a device shows is taken for granted.
+Capabilities typical_capabilities(DeviceClass device_class);
+
 }  // namespace meganeura
