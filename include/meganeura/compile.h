@@ -28,9 +28,9 @@ struct CompileOptions {
   // Optional passes to leave out: "fuse", "merge", "reuse-memory". Error(kInvalidArgument) naming
   // the known ones for any other name.
   std::vector<std::string> disable;
-  std::filesystem::path dump;         // directory for the text of every stage; empty: none
-  bool keep_text = false;             // put the same text into the report
-  bool verify = true;                 // run the verifiers after every pass
+  std::filesystem::path dump;  // directory for the text of every stage; empty: none
+  bool keep_text = false;      // put the same text into the report
+  bool verify = true;          // run the verifiers after every pass
 };
 
 struct PassTime {
@@ -52,7 +52,7 @@ struct CompileReport {
   uint32_t modules = 0;
   uint32_t levels = 0;
   uint64_t scratch_bytes = 0;
-  uint64_t live_peak_bytes = 0;   // lower bound for scratch
+  uint64_t live_peak_bytes = 0;  // lower bound for scratch
   uint64_t persistent_bytes = 0;
 };
 

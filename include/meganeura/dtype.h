@@ -27,13 +27,13 @@ enum class NumberClass : uint8_t { kFloat, kSigned, kUnsigned, kBool };
 
 struct DTypeInfo {
   DType dtype;
-  std::string_view name;            // as graphs print it: "f32", "bool"
-  std::string_view safetensors;     // as safetensors headers spell it: "F32", "BOOL"
+  std::string_view name;         // as graphs print it: "f32", "bool"
+  std::string_view safetensors;  // as safetensors headers spell it: "F32", "BOOL"
   NumberClass number_class;
-  uint32_t bits;                    // of one element in storage
-  uint32_t block_elements;          // elements stored together (1 for plain types)
-  uint32_t block_bytes;             // bytes of such a block
-  bool computable;                  // kernels can compute with it (after widening to 32 bits)
+  uint32_t bits;            // of one element in storage
+  uint32_t block_elements;  // elements stored together (1 for plain types)
+  uint32_t block_bytes;     // bytes of such a block
+  bool computable;          // kernels can compute with it (after widening to 32 bits)
 };
 
 // The row of a dtype.

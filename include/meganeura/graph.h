@@ -86,7 +86,8 @@ class MEGANEURA_API Graph {
   Graph& operator=(Graph&&) noexcept;
 
   // A value the caller provides at every run. `limit`: integers must lie in [0, limit), which is
-  // checked when they are set; 0 means unchecked. Names are unique among all leaves; Error(kInvalidArgument) otherwise.
+  // checked when they are set; 0 means unchecked. Names are unique among all leaves;
+  // Error(kInvalidArgument) otherwise.
   Tensor input(std::string name, DType dtype, Shape shape, int64_t limit = 0,
                Place place = Place::here());
   // A persistent value that gradients and optimizers see. Frozen ones get no gradient.

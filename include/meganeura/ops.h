@@ -19,12 +19,12 @@ MEGANEURA_API Tensor add(Operand a, Operand b);
 MEGANEURA_API Tensor sub(Operand a, Operand b);
 MEGANEURA_API Tensor mul(Operand a, Operand b);
 MEGANEURA_API Tensor div(Operand a, Operand b);
-MEGANEURA_API Tensor rem(Operand a, Operand b);      // f32: C fmod; integers: sign of the dividend
+MEGANEURA_API Tensor rem(Operand a, Operand b);  // f32: C fmod; integers: sign of the dividend
 MEGANEURA_API Tensor pow(Operand a, Operand b);
 MEGANEURA_API Tensor minimum(Operand a, Operand b);  // NaN propagates; ties: gradient to a
 MEGANEURA_API Tensor maximum(Operand a, Operand b);
 MEGANEURA_API Tensor neg(Operand x);
-MEGANEURA_API Tensor abs(Operand x);                 // gradient 0 at 0
+MEGANEURA_API Tensor abs(Operand x);  // gradient 0 at 0
 MEGANEURA_API Tensor exp(Operand x);
 MEGANEURA_API Tensor log(Operand x);
 MEGANEURA_API Tensor sqrt(Operand x);
@@ -42,7 +42,7 @@ MEGANEURA_API Tensor bit_xor(Operand a, Operand b);
 MEGANEURA_API Tensor bit_not(Operand x);
 MEGANEURA_API Tensor shift_left(Operand a, Operand b);
 MEGANEURA_API Tensor shift_right(Operand a, Operand b);
-MEGANEURA_API Tensor equal(Operand a, Operand b);    // comparisons give bool
+MEGANEURA_API Tensor equal(Operand a, Operand b);  // comparisons give bool
 MEGANEURA_API Tensor not_equal(Operand a, Operand b);
 MEGANEURA_API Tensor less(Operand a, Operand b);
 MEGANEURA_API Tensor less_equal(Operand a, Operand b);
@@ -50,7 +50,7 @@ MEGANEURA_API Tensor greater(Operand a, Operand b);
 MEGANEURA_API Tensor greater_equal(Operand a, Operand b);
 // where(condition, a, b): the gradient of the branch not taken is 0 even where it is undefined.
 MEGANEURA_API Tensor select(Operand condition, Operand a, Operand b);
-MEGANEURA_API Tensor cast(Operand x, DType dtype);   // float to integer truncates and saturates
+MEGANEURA_API Tensor cast(Operand x, DType dtype);     // float to integer truncates and saturates
 MEGANEURA_API Tensor bitcast(Operand x, DType dtype);  // between f32, i32 and u32
 MEGANEURA_API Tensor stop_gradient(Operand x);
 
@@ -124,8 +124,7 @@ MEGANEURA_API Tensor iota(Graph& graph, const Shape& shape, int64_t axis, DType 
 // seed and step: u32 rank 0. Different streams never merge.
 MEGANEURA_API Tensor random_bits(Operand seed, Operand step, const Shape& shape, int64_t stream);
 // f32 in [0, 1): (bits >> 8)·2^-24.
-MEGANEURA_API Tensor random_uniform(Operand seed, Operand step, const Shape& shape,
-                                    int64_t stream);
+MEGANEURA_API Tensor random_uniform(Operand seed, Operand step, const Shape& shape, int64_t stream);
 // Standard normal by Box and Muller from streams 2·stream and 2·stream + 1 of a second key.
 MEGANEURA_API Tensor random_normal(Operand seed, Operand step, const Shape& shape, int64_t stream);
 
@@ -150,7 +149,7 @@ enum class Reduction : uint8_t { kMean, kSum, kNone };
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::kMean;  // kMean divides by the weights of the rows that count
   std::optional<int64_t> ignore_index;
-  Tensor weights;                          // f32 [C] or empty
+  Tensor weights;  // f32 [C] or empty
   double label_smoothing = 0.0;
 };
 // logits [N, C] (or [C]); labels u32/i32 [N] class indices, or f32 [N, C] probabilities. As

@@ -17,8 +17,8 @@ template <class... Parts>
 }  // namespace meganeura
 
 // MG_CHECK(condition, parts...): a violated condition is a fault of this library, not of its user.
-#define MG_CHECK(condition, ...)                                                        \
-  do {                                                                                  \
-    if (!(condition)) [[unlikely]]                                                      \
-      ::meganeura::internal_fault(__FILE__, __LINE__, ::meganeura::cat(__VA_ARGS__));   \
+#define MG_CHECK(condition, ...)                                                      \
+  do {                                                                                \
+    if (!(condition)) [[unlikely]]                                                    \
+      ::meganeura::internal_fault(__FILE__, __LINE__, ::meganeura::cat(__VA_ARGS__)); \
   } while (false)

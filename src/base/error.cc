@@ -17,9 +17,8 @@ std::string_view to_string(ErrorKind kind) {
 Error::Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
 void internal_fault(const char* file, int line, const std::string& message) {
-  throw Error(ErrorKind::kInternal,
-              cat("Internal fault at ", file, ":", line, ": ", message,
-                  " Please report this with the command that led to it."));
+  throw Error(ErrorKind::kInternal, cat("Internal fault at ", file, ":", line, ": ", message,
+                                        " Please report this with the command that led to it."));
 }
 
 }  // namespace meganeura

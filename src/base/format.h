@@ -24,8 +24,8 @@ inline void append_to(std::string& out, const Shape& shape) { out += shape.to_st
 
 // Integers in decimal; floating-point numbers in the shortest form that reads back the same.
 template <class T>
-  requires(std::is_arithmetic_v<T> && !std::same_as<T, char> && !std::same_as<T, bool>)
-void append_to(std::string& out, T value) {
+requires(std::is_arithmetic_v<T> && !std::same_as<T, char> &&
+         !std::same_as<T, bool>) void append_to(std::string& out, T value) {
   std::array<char, 64> buffer;
   auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
   out.append(buffer.data(), result.ptr);

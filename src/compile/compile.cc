@@ -50,8 +50,7 @@ class Pipeline {
   auto run(std::string name, const Pass& pass) {
     const auto start = std::chrono::steady_clock::now();
     auto result = pass();
-    const std::chrono::duration<double, std::milli> took =
-        std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     report_.passes.push_back({std::move(name), took.count(), true});
     return result;
   }
@@ -71,7 +70,8 @@ class Pipeline {
     const std::filesystem::path path = options_.dump / cat(stage, ".txt");
     std::ofstream file(path, std::ios::binary);
     file << content;
-    if (!file.flush()) fail(ErrorKind::kFile, "The stage dump ", path.string(), " could not be written.");
+    if (!file.flush())
+      fail(ErrorKind::kFile, "The stage dump ", path.string(), " could not be written.");
   }
 
   const CompileOptions& options_;
@@ -162,8 +162,8 @@ std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
   });
   pipeline.show("schedule", [&] { return schedule::to_string(scheduled); });
 
-  compiler::Planned planned = pipeline.run(
-      "kernels", [&] { return compiler::plan_kernels(scheduled, capabilities); });
+  compiler::Planned planned =
+      pipeline.run("kernels", [&] { return compiler::plan_kernels(scheduled, capabilities); });
   pipeline.show("kernels", [&] { return kernels_text(planned); });
 
   pipeline.run("levels", [&] {
@@ -176,13 +176,13 @@ std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
   const uint64_t live_peak = placement.live_peak_bytes;
   const uint64_t persistent = placement.persistent_bytes;
 
-  std::vector<Module> modules = pipeline.run(
-      "emit", [&] { return compiler::emit_modules(planned, capabilities, code); });
+  std::vector<Module> modules =
+      pipeline.run("emit", [&] { return compiler::emit_modules(planned, capabilities, code); });
   pipeline.show("spirv", [&] { return spirv_text(modules); });
 
   auto program = std::make_shared<Program>(pipeline.run("assemble", [&] {
-    Program assembled = compiler::assemble(planned, std::move(placement), std::move(modules),
-                                           capabilities, code);
+    Program assembled =
+        compiler::assemble(planned, std::move(placement), std::move(modules), capabilities, code);
     uint64_t hash = hash_text(kCompilerVersion, 14695981039346656037ull);
     hash = hash_text(graph_text, hash);
     assembled.source_hash = hash_text(join(options.disable), hash);

@@ -28,8 +28,8 @@ bool writes(const kir::Slot& slot) { return slot.access != kir::SlotAccess::kRea
 class KernelTable {
  public:
   uint32_t add(const kir::Kernel& kernel) {
-    auto [entry, fresh] = index_.try_emplace(kir::to_string(kernel),
-                                             static_cast<uint32_t>(kernels_.size()));
+    auto [entry, fresh] =
+        index_.try_emplace(kir::to_string(kernel), static_cast<uint32_t>(kernels_.size()));
     if (fresh) kernels_.push_back(kernel);
     return entry->second;
   }
@@ -42,10 +42,14 @@ class KernelTable {
 
 std::optional<TensorKind> leaf_kind(const Node& node) {
   switch (node.row->lowering) {
-    case Lowering::kInput: return TensorKind::kInput;
-    case Lowering::kParameter: return TensorKind::kParameter;
-    case Lowering::kState: return TensorKind::kState;
-    default: return std::nullopt;
+    case Lowering::kInput:
+      return TensorKind::kInput;
+    case Lowering::kParameter:
+      return TensorKind::kParameter;
+    case Lowering::kState:
+      return TensorKind::kState;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -66,7 +70,9 @@ class Placer {
     const schedule::Buffer& buffer = schedule_.buffers[index];
     const uint64_t bytes = slot_bytes(buffer);
     switch (buffer.kind) {
-      case schedule::BufferKind::kLeaf: place_leaf(index, bytes); break;
+      case schedule::BufferKind::kLeaf:
+        place_leaf(index, bytes);
+        break;
       case schedule::BufferKind::kOutput: {
         const Region region{Region::Space::kOutputs, 0, out_.output_bytes, bytes};
         out_.output_bytes += aligned(bytes);
@@ -81,7 +87,8 @@ class Placer {
         out_.constants.resize(aligned(out_.constants.size()));
         break;
       }
-      case schedule::BufferKind::kTemporary: break;
+      case schedule::BufferKind::kTemporary:
+        break;
     }
   }
 
@@ -130,8 +137,8 @@ class Placer {
       for (uint32_t memory : dispatch.memories) {
         const uint64_t bytes = temporary_bytes(memory);
         if (bytes == 0) continue;
-        auto [life, fresh] = lives.try_emplace(
-            memory, memory::Lifetime{bytes, dispatch.level, dispatch.level});
+        auto [life, fresh] =
+            lives.try_emplace(memory, memory::Lifetime{bytes, dispatch.level, dispatch.level});
         life->second.first = std::min(life->second.first, dispatch.level);
         life->second.last = std::max(life->second.last, dispatch.level);
       }
@@ -281,9 +288,9 @@ std::string to_string(const Program& program) {
                                                  "scratch"};
   static constexpr std::string_view kKinds[] = {"parameter", "state", "input", "output",
                                                 "constant"};
-  std::string out = cat("target ", program.target, ", inputs ", program.input_bytes,
-                        " B, outputs ", program.output_bytes, " B, constants ",
-                        program.constants.size(), " B, scratch ", program.scratch_bytes, " B\n");
+  std::string out = cat("target ", program.target, ", inputs ", program.input_bytes, " B, outputs ",
+                        program.output_bytes, " B, constants ", program.constants.size(),
+                        " B, scratch ", program.scratch_bytes, " B\n");
   for (const ProgramTensor& tensor : program.tensors) {
     out += cat(kKinds[static_cast<size_t>(tensor.kind)], " ", tensor.name, ": ", tensor.dtype,
                tensor.shape, "\n");

@@ -18,8 +18,8 @@ namespace meganeura::compiler {
 // One dispatch before memory is known. Memories are numbered: the schedule's buffers first, then
 // the scratch of multi-stage kernels.
 struct PlannedDispatch {
-  uint32_t kernel = 0;               // into PlannedSegments::kernels
-  std::vector<uint32_t> memories;    // by slot
+  uint32_t kernel = 0;             // into PlannedSegments::kernels
+  std::vector<uint32_t> memories;  // by slot
   std::array<uint32_t, 3> grid{};
   std::vector<uint32_t> params;
   std::string label;
@@ -33,8 +33,8 @@ struct PlannedSegment {
 };
 
 struct Planned {
-  std::vector<kir::Kernel> kernels;        // distinct ones
-  std::vector<uint64_t> scratch_bytes;     // of memory buffers.size() + i
+  std::vector<kir::Kernel> kernels;     // distinct ones
+  std::vector<uint64_t> scratch_bytes;  // of memory buffers.size() + i
   std::vector<PlannedSegment> segments;
 };
 
@@ -46,7 +46,7 @@ void plan_levels(Planned& planned);
 
 // Where every memory lies, and what the arenas need.
 struct Placement {
-  std::vector<Region> regions;             // by memory
+  std::vector<Region> regions;  // by memory
   std::vector<ProgramTensor> tensors;
   std::vector<std::byte> constants;
   uint64_t input_bytes = 0;

@@ -73,8 +73,8 @@ class Recording {
 struct DeviceInfo {
   std::string name;
   std::string driver;
-  std::string api;        // "Vulkan 1.3.230", "interpreter"
-  std::string uuid;       // device and driver, for cache keys
+  std::string api;   // "Vulkan 1.3.230", "interpreter"
+  std::string uuid;  // device and driver, for cache keys
   uint64_t memory_bytes = 0;
   bool software = false;
   std::vector<std::pair<std::string, std::string>> details;  // limits and features, for listings

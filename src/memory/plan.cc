@@ -53,9 +53,9 @@ Plan plan_arena(std::span<const Lifetime> temporaries, bool reuse) {
     }
     plan.offsets[index] = offset;
     plan.bytes = std::max(plan.bytes, offset + bytes);
-    const auto at = std::upper_bound(
-        placed.begin(), placed.end(), offset,
-        [&](uint64_t value, size_t other) { return value < plan.offsets[other]; });
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [&](uint64_t value, size_t other) { return value < plan.offsets[other]; });
     placed.insert(at, index);
   }
   return plan;

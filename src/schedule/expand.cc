@@ -46,20 +46,28 @@ std::optional<Scalar> splat_value(const Node& node) {
   const auto bytes = splat_bytes(node);
   if (!bytes) return std::nullopt;
   switch (node.dtype) {
-    case DType::kF32: return scalar::constant_f32(read_as<float>(*bytes));
-    case DType::kI32: return scalar::constant_i32(read_as<int32_t>(*bytes));
-    case DType::kU32: return scalar::constant_u32(read_as<uint32_t>(*bytes));
-    case DType::kI16: return scalar::constant_i32(read_as<int16_t>(*bytes));
-    case DType::kI8: return scalar::constant_i32(read_as<int8_t>(*bytes));
-    case DType::kU8: return scalar::constant_u32(read_as<uint8_t>(*bytes));
-    case DType::kBool: return scalar::constant_bool(read_as<uint8_t>(*bytes) != 0);
+    case DType::kF32:
+      return scalar::constant_f32(read_as<float>(*bytes));
+    case DType::kI32:
+      return scalar::constant_i32(read_as<int32_t>(*bytes));
+    case DType::kU32:
+      return scalar::constant_u32(read_as<uint32_t>(*bytes));
+    case DType::kI16:
+      return scalar::constant_i32(read_as<int16_t>(*bytes));
+    case DType::kI8:
+      return scalar::constant_i32(read_as<int8_t>(*bytes));
+    case DType::kU8:
+      return scalar::constant_u32(read_as<uint8_t>(*bytes));
+    case DType::kBool:
+      return scalar::constant_bool(read_as<uint8_t>(*bytes) != 0);
     case DType::kBF16:
       return scalar::bitcast(
           scalar::constant_u32(static_cast<uint32_t>(read_as<uint16_t>(*bytes)) << 16), Type::kF32);
     case DType::kF16:
       return scalar::make(scalar::Op::kUnpackF16,
                           {scalar::constant_u32(read_as<uint16_t>(*bytes))});
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -87,15 +95,19 @@ void flatten(const Shape& shape, const Point& point, size_t rank, Affine& access
 
 Scalar as_stored(const Scalar& value, DType dtype) {
   switch (dtype) {
-    case DType::kF16: return scalar::make(scalar::Op::kRoundF16, {value});
-    case DType::kBF16: return scalar::make(scalar::Op::kRoundBF16, {value});
+    case DType::kF16:
+      return scalar::make(scalar::Op::kRoundF16, {value});
+    case DType::kBF16:
+      return scalar::make(scalar::Op::kRoundBF16, {value});
     case DType::kI8:
     case DType::kI16: {
       const Scalar shift = scalar::constant_i32(dtype == DType::kI8 ? 24 : 16);
       return (value << shift) >> shift;
     }
-    case DType::kU8: return value & scalar::constant_u32(0xff);
-    default: return value;
+    case DType::kU8:
+      return value & scalar::constant_u32(0xff);
+    default:
+      return value;
   }
 }
 
@@ -287,8 +299,7 @@ Input Expander::input(Tensor tensor, const Point& point) {
   }
 }
 
-Expander::Result Expander::finish(std::span<const Scalar> outputs,
-                                  std::span<const Type> leading) {
+Expander::Result Expander::finish(std::span<const Scalar> outputs, std::span<const Type> leading) {
   Result result;
   result.inputs = inputs_;
   const auto first = static_cast<uint32_t>(leading.size());

@@ -36,8 +36,7 @@ int64_t body_cost(const Node& node) {
   std::vector<scalar::Scalar> arguments;
   for (Tensor operand : node.operands) {
     types.push_back(scalar::compute_type(operand.dtype()));
-    arguments.push_back(
-        scalar::argument(static_cast<uint32_t>(arguments.size()), types.back()));
+    arguments.push_back(scalar::argument(static_cast<uint32_t>(arguments.size()), types.back()));
   }
   const scalar::Scalar output = node.row->body(arguments, node);
   int64_t cost = 0;

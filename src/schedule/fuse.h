@@ -12,8 +12,9 @@
 namespace meganeura::schedule {
 
 struct FusionPlan {
-  std::set<uint32_t> buffered;             // tensors with a buffer of their own
-  std::map<uint32_t, uint32_t> anchor_of;  // root → the reduction or contraction it is an epilogue of
+  std::set<uint32_t> buffered;  // tensors with a buffer of their own
+  std::map<uint32_t, uint32_t>
+      anchor_of;  // root → the reduction or contraction it is an epilogue of
 };
 
 // `order`: everything a segment reaches, operands first; `required`: values that must have a

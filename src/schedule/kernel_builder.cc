@@ -103,13 +103,13 @@ Tail build_tail(Tensor root, Tensor anchor, Type type, const Space& space, SlotT
   Expander expander(slots, space.extents);
   const Scalar accumulator = as_stored(scalar::argument(0, type), anchor.dtype());
   expander.provide(anchor, point, accumulator);
-  const Point root_point =
-      root == anchor ? point
-                     : reshape_point(anchor.shape(), root.shape(), point, space.extents,
-                                     anchor.id());
+  const Point root_point = root == anchor ? point
+                                          : reshape_point(anchor.shape(), root.shape(), point,
+                                                          space.extents, anchor.id());
   const Scalar value = expander.expand(root, root_point);
   Expander::Result result = expander.finish(std::span(&value, 1), std::span(&type, 1));
-  return {std::move(result.inputs), std::move(result.body),
+  return {std::move(result.inputs),
+          std::move(result.body),
           {make_output(root, root_point, space.extents.size(), slots, buffer)}};
 }
 
@@ -133,10 +133,14 @@ kernels::KernelSpec pointwise(Tensor root, uint32_t buffer, SlotTable& slots, Ax
 
 kernels::Combine combine_of(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum: return kernels::Combine::kSum;
-    case ReduceKind::kMax: return kernels::Combine::kMax;
-    case ReduceKind::kMin: return kernels::Combine::kMin;
-    case ReduceKind::kArgMax: return kernels::Combine::kArgMax;
+    case ReduceKind::kSum:
+      return kernels::Combine::kSum;
+    case ReduceKind::kMax:
+      return kernels::Combine::kMax;
+    case ReduceKind::kMin:
+      return kernels::Combine::kMin;
+    case ReduceKind::kArgMax:
+      return kernels::Combine::kArgMax;
   }
   MG_CHECK(false, "unknown reduction");
   return kernels::Combine::kSum;
@@ -173,10 +177,10 @@ kernels::KernelSpec reduction(Tensor root, Tensor anchor, uint32_t buffer, SlotT
     spec.prologue = std::move(result.body);
     return 0;
   });
-  const Type type = node.row->reduce == ReduceKind::kArgMax ? Type::kU32
-                                                            : scalar::compute_type(operand.dtype());
-  Tail tail = within(outer, axes,
-                     [&] { return build_tail(root, anchor, type, outer, slots, buffer); });
+  const Type type =
+      node.row->reduce == ReduceKind::kArgMax ? Type::kU32 : scalar::compute_type(operand.dtype());
+  Tail tail =
+      within(outer, axes, [&] { return build_tail(root, anchor, type, outer, slots, buffer); });
   spec.extras = std::move(tail.inputs);
   spec.epilogue = std::move(tail.body);
   spec.outputs = std::move(tail.outputs);
@@ -318,9 +322,12 @@ kernels::KernelSpec build_once(Tensor root, uint32_t buffer, std::optional<Tenso
                                SlotTable& slots, Axes& axes) {
   if (!anchor) return pointwise(root, buffer, slots, axes);
   switch (anchor->node().row->lowering) {
-    case Lowering::kReduce: return reduction(root, *anchor, buffer, slots, axes);
-    case Lowering::kContract: return contraction(root, *anchor, buffer, slots, axes);
-    default: return scatter_add(*anchor, buffer, slots);
+    case Lowering::kReduce:
+      return reduction(root, *anchor, buffer, slots, axes);
+    case Lowering::kContract:
+      return contraction(root, *anchor, buffer, slots, axes);
+    default:
+      return scatter_add(*anchor, buffer, slots);
   }
 }
 

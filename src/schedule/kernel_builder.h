@@ -15,8 +15,8 @@ namespace meganeura::schedule {
 
 struct BuiltSpec {
   kernels::KernelSpec spec;
-  std::vector<uint32_t> buffers;     // by slot
-  std::set<uint32_t> tensors_read;   // whose buffers the kernel reads
+  std::vector<uint32_t> buffers;    // by slot
+  std::set<uint32_t> tensors_read;  // whose buffers the kernel reads
   std::string label;
 };
 

@@ -43,9 +43,8 @@ class Merger {
     std::vector<Scalar> values;
     std::vector<Scalar> flags;
     for (const Input& input : spec.inputs) {
-      auto made = input.slot == Input::kIndexValue
-                      ? handed_on.end()
-                      : handed_on.find(kernel.buffers[input.slot]);
+      auto made = input.slot == Input::kIndexValue ? handed_on.end()
+                                                   : handed_on.find(kernel.buffers[input.slot]);
       if (made != handed_on.end()) {
         values.push_back(made->second);
         continue;

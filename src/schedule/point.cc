@@ -162,8 +162,8 @@ Point gather_point(Tensor tensor, const Point& point, SlotTable& slots,
     if (i < axis) {
       out.coordinates.push_back(point.coordinates[i]);
     } else if (i == axis) {
-      out.coordinates.push_back(loaded(indices, at, data.shape()[static_cast<int>(axis)] - 1,
-                                       tensor, slots, extents));
+      out.coordinates.push_back(
+          loaded(indices, at, data.shape()[static_cast<int>(axis)] - 1, tensor, slots, extents));
     } else {
       out.coordinates.push_back(point.coordinates[i - 1 + index_rank]);
     }
@@ -177,8 +177,7 @@ Point dynamic_slice_point(Tensor tensor, const Point& point, SlotTable& slots,
   const Shape& outer = node.operands[0].shape();
   Point out = point;
   for (size_t axis = 0; axis < out.coordinates.size(); ++axis) {
-    const int64_t slack =
-        outer[static_cast<int>(axis)] - node.shape[static_cast<int>(axis)];
+    const int64_t slack = outer[static_cast<int>(axis)] - node.shape[static_cast<int>(axis)];
     if (slack == 0) continue;
     if (!point.guards.empty()) throw NeedsBuffer{tensor.id()};
     Point at{{{constant_affine(static_cast<int64_t>(axis), extents.size()), {}}}, {}};
@@ -243,9 +242,8 @@ std::optional<Point> view_point(Tensor tensor, const Point& point, SlotTable& sl
       for (size_t i = 0; i < axes.size(); ++i) {
         const auto axis = static_cast<int>(axes[i]);
         const bool stretched = shape[static_cast<int>(i)] != node.shape[axis];
-        out.coordinates.push_back(stretched
-                                      ? Coordinate{constant_affine(0, extents.size()), {}}
-                                      : point.coordinates[static_cast<size_t>(axis)]);
+        out.coordinates.push_back(stretched ? Coordinate{constant_affine(0, extents.size()), {}}
+                                            : point.coordinates[static_cast<size_t>(axis)]);
       }
       return out;
     }

@@ -85,8 +85,8 @@ class SegmentPlanner {
   uint32_t leaf_buffer(Tensor leaf) {
     auto found = leaf_buffers_.find(leaf.id());
     if (found != leaf_buffers_.end()) return found->second;
-    const uint32_t buffer = add_buffer(
-        {BufferKind::kLeaf, leaf.dtype(), leaf.shape(), leaf_name(leaf.node()), leaf});
+    const uint32_t buffer =
+        add_buffer({BufferKind::kLeaf, leaf.dtype(), leaf.shape(), leaf_name(leaf.node()), leaf});
     leaf_buffers_[leaf.id()] = buffer;
     return buffer;
   }
@@ -97,8 +97,8 @@ class SegmentPlanner {
 
   void add_output(const Output& output, std::set<uint32_t>& required) {
     const Tensor tensor = output.tensor;
-    const uint32_t buffer = add_buffer(
-        {BufferKind::kOutput, tensor.dtype(), tensor.shape(), output.name, tensor});
+    const uint32_t buffer =
+        add_buffer({BufferKind::kOutput, tensor.dtype(), tensor.shape(), output.name, tensor});
     add_target(tensor, buffer, required);
   }
 
@@ -131,8 +131,8 @@ class SegmentPlanner {
 
   void add_target(Tensor tensor, uint32_t buffer, std::set<uint32_t>& required) {
     // Constants have bytes of their own and are copied, like values that already have a buffer.
-    const bool has_buffer = buffer_of_.contains(tensor.id()) ||
-                            tensor.node().row->lowering == Lowering::kConstant;
+    const bool has_buffer =
+        buffer_of_.contains(tensor.id()) || tensor.node().row->lowering == Lowering::kConstant;
     if (!has_buffer) {
       buffer_of_[tensor.id()] = buffer;
       required.insert(tensor.id());
@@ -143,9 +143,8 @@ class SegmentPlanner {
   void materialize(Tensor tensor) {
     if (buffer_of_.contains(tensor.id())) return;
     const bool constant = tensor.node().row->lowering == Lowering::kConstant;
-    const uint32_t buffer =
-        add_buffer({constant ? BufferKind::kConstant : BufferKind::kTemporary, tensor.dtype(),
-                    tensor.shape(), "", tensor});
+    const uint32_t buffer = add_buffer({constant ? BufferKind::kConstant : BufferKind::kTemporary,
+                                        tensor.dtype(), tensor.shape(), "", tensor});
     buffer_of_[tensor.id()] = buffer;
     if (!constant) roots_.push_back({tensor, buffer, false});
   }

@@ -53,12 +53,12 @@ struct SegmentRoots {
 };
 
 struct ScheduleOptions {
-  bool fuse = true;             // inline elementwise producers and epilogues
+  bool fuse = true;  // inline elementwise producers and epilogues
   // Epilogues of contractions: less traffic, but a module per epilogue, which costs where modules
   // take long to compile.
   bool contraction_epilogues = true;
-  bool merge = true;            // merge elementwise kernels that hand values on in place
-  uint32_t max_slots = 12;      // per kernel
+  bool merge = true;        // merge elementwise kernels that hand values on in place
+  uint32_t max_slots = 12;  // per kernel
 };
 
 // Throws Error(kUnsupported) naming node and place for what no kernel can do.
