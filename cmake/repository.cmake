@@ -85,6 +85,16 @@ if(MEGANEURA_BUILD_TESTS)
       set_tests_properties(repository.${check} repository.${check}_self_test
                            PROPERTIES LABELS repository ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
     endforeach()
+    # What the documentation shows of the program is what the program prints.
+    set(script ${PROJECT_SOURCE_DIR}/scripts/update_docs.py)
+    add_test(NAME docs.self_test COMMAND ${Python3_EXECUTABLE} ${script} --self-test)
+    set(docs_tests docs.self_test)
+    if(TARGET meganeura)
+      add_test(NAME docs.current COMMAND ${Python3_EXECUTABLE} ${script} --check
+                                         --program $<TARGET_FILE:meganeura>)
+      list(APPEND docs_tests docs.current)
+    endif()
+    set_tests_properties(${docs_tests} PROPERTIES LABELS docs ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
   endif()
   if(MEGANEURA_INSTALL)
     add_test(NAME install.consumer
