@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "cli/commands.h"
 #include "cli/task.h"
@@ -32,7 +31,7 @@ struct GraphOptions {
   bool forward_only = false;
   std::vector<std::string> disable;
   std::string dump;
-  std::optional<DeviceClass> device_class;
+  std::string device_class;
 };
 
 SegmentOutputs forward_outputs(const TrainingGraph& model) {
@@ -66,9 +65,9 @@ void run(const GraphOptions& options) {
   compile_options.dump = options.dump;
   compile_options.keep_text = true;
   CompileReport report;
-  if (options.device_class) {
-    compile({&segment, 1}, typical_capabilities(*options.device_class), CodeKind::kSpirv,
-            compile_options, &report);
+  if (!options.device_class.empty()) {
+    const Capabilities typical = typical_capabilities(kDeviceClasses.at(options.device_class));
+    compile({&segment, 1}, typical, CodeKind::kSpirv, compile_options, &report);
   } else {
     const Device device = Device::open({.select = options.common.device});
     compile({&segment, 1}, device, compile_options, &report);
@@ -98,11 +97,12 @@ void add_graph_command(CLI::App& program) {
   command->add_option("--disable", options->disable,
                       "Optional passes to leave out: fuse, merge, reuse-memory");
   command->add_option("--dump", options->dump, "Also write every stage to this directory");
+  std::vector<std::string> device_classes;
+  for (const auto& [name, device_class] : kDeviceClasses) device_classes.push_back(name);
   command
       ->add_option("--device-class", options->device_class,
-                   "Compile for a typical device of this class, which need not be present: cpu, "
-                   "small-gpu, large-gpu or apple")
-      ->transform(CLI::CheckedTransformer(kDeviceClasses).description(""));
+                   "Compile for a typical device of this class, which need not be present")
+      ->check(CLI::IsMember(device_classes));
   add_device_option(*command, options->common);
   command->callback([options] { run(*options); });
 }

@@ -18,4 +18,12 @@ if(MEGANEURA_BUILD_CLI AND EXISTS ${root}/main.cc)
   add_executable(meganeura ${root}/main.cc)
   target_compile_options(meganeura PRIVATE ${MEGANEURA_WARNINGS} $<$<CONFIG:Release>:-Os>)
   target_link_libraries(meganeura PRIVATE ${target})
+  if(MEGANEURA_BUILD_TESTS)
+    foreach(class cpu small-gpu large-gpu apple)
+      add_test(NAME cli.graph_for_${class}
+               COMMAND meganeura graph mnist --device-class ${class} --stage program)
+      set_tests_properties(cli.graph_for_${class} PROPERTIES
+                           LABELS cli PASS_REGULAR_EXPRESSION "target vulkan1.2.*segment step")
+    endforeach()
+  endif()
 endif()
