@@ -56,6 +56,9 @@ set(MEGANEURA_WARNINGS -Wall -Wextra -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 warns of std::string's own copies (GCC bug 105651).
   list(APPEND MEGANEURA_WARNINGS -Wno-restrict)
+else()
+  # Bodies of ops use & and | alike on bool and on expressions, where && and || do not exist.
+  list(APPEND MEGANEURA_WARNINGS -Wno-unknown-warning-option -Wno-bitwise-instead-of-logical)
 endif()
 # Tests are built more often than they run, and spend their time in the libraries: what the build
 # type optimises beyond this would only cost minutes.
