@@ -10,6 +10,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 out=${1:-out/demo}
+# The images that come with the repository, also where scripts/fetch_mnist.sh has brought all.
+data=data/mnist
 scripts/install_packages.sh
 
 cmake --preset release
@@ -18,7 +20,7 @@ meganeura=build/release/meganeura
 
 echo
 echo "== train"
-"$meganeura" train mnist --out "$out"
+"$meganeura" train mnist --data "$data" --out "$out"
 checkpoint=$out/model.safetensors
 if [ ! -s "$checkpoint" ]; then
   echo "demo.sh: training left no checkpoint $checkpoint." >&2
@@ -27,10 +29,10 @@ fi
 
 echo
 echo "== evaluate the checkpoint in a new process"
-"$meganeura" eval mnist --checkpoint "$checkpoint" --json
+"$meganeura" eval mnist --data "$data" --checkpoint "$checkpoint" --json
 
 for index in 0 7 42; do
   echo
   echo "== test image $index"
-  "$meganeura" predict mnist --index "$index" --checkpoint "$checkpoint"
+  "$meganeura" predict mnist --data "$data" --index "$index" --checkpoint "$checkpoint"
 done
