@@ -13,6 +13,10 @@ scripts/install_packages.sh
 cmake --preset release
 cmake --build --preset release
 
+# Two checkouts may be tested at once: temporary files have fixed names in a folder of their own.
+export TMPDIR=$root/build/release/tmp TEST_TMPDIR=$root/build/release/tmp
+mkdir -p "$TMPDIR"
+
 log=build/release/test.log
 status=0
 ctest --preset release "$@" 2>&1 | tee "$log" || status=$?

@@ -64,7 +64,8 @@ run() {
   fi
   for program in "${programs[@]}"; do
     local log="$logs/$name.${program##*/}.log" code=0
-    env "$@" MEGANEURA_DEVICE=0 timeout "$seconds_each" "$build/$program" \
+    mkdir -p "$logs/$name.tmp"
+    env "$@" MEGANEURA_DEVICE=0 TMPDIR="$logs/$name.tmp" timeout "$seconds_each" "$build/$program" \
       --gtest_filter="-$excluded" >"$log" 2>&1 || code=$?
     passed=$((passed + $(count OK "$log")))
     failed=$((failed + $(count FAILED "$log")))
