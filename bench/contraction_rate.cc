@@ -25,7 +25,7 @@ constexpr int kRounds = 7;
 constexpr uint32_t kChains = 16;
 constexpr uint32_t kSteps = 8192;
 constexpr uint32_t kLocal = 64;
-constexpr uint32_t kGroups = 64;
+constexpr uint32_t kGroupsPerUnit = 64;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -158,9 +158,10 @@ int main(int argc, char** argv) try {
   const auto [m, n, k] = extents;
 
   mg::kernels::KernelPlan multiply_add;
-  multiply_add.stages = {{multiply_add_kernel(), {kGroups, 1, 1}, {0}, {}}};
-  const Work peak = prepare(device, multiply_add, {uint64_t{kGroups} * kLocal * 4});
-  const double peak_rate = 2.0 * kChains * kSteps * kLocal * kGroups / best_seconds(device, peak);
+  const uint32_t groups = kGroupsPerUnit * device.capabilities().compute_units;
+  multiply_add.stages = {{multiply_add_kernel(), {groups, 1, 1}, {0}, {}}};
+  const Work peak = prepare(device, multiply_add, {uint64_t{groups} * kLocal * 4});
+  const double peak_rate = 2.0 * kChains * kSteps * kLocal * groups / best_seconds(device, peak);
 
   const mg::kernels::KernelPlan plan = mg::kernels::build(product(m, n, k), device.capabilities());
   const Work work = prepare(device, plan,
