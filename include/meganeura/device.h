@@ -20,7 +20,8 @@ struct DeviceOptions {
   // list_devices(), a part of a device's name, or "interpreter".
   std::string select;
   bool validation = false;   // Vulkan validation layers; Error(kUnsupported) when not installed
-  bool descriptors = false;  // bind slots as descriptors instead of addresses
+  // Bind slots as descriptors instead of addresses; where addresses do not work they are anyway.
+  bool descriptors = false;
   // Where compiled pipelines are kept between runs. Empty: the environment's MEGANEURA_CACHE_DIR,
   // else nowhere.
   std::string cache_directory;

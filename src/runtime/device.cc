@@ -24,10 +24,22 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Vulkan's devices; none, with the reason, where Vulkan is missing.
-std::vector<PhysicalDevice> vulkan_devices(const OpenOptions& options, std::string& why) {
+// Vulkan's devices, one without usable addresses as it is with descriptors; none, with the reason,
+// where Vulkan is missing.
+std::vector<PhysicalDevice> vulkan_devices(OpenOptions options, std::string& why) {
   try {
-    return device::vulkan::list(options);
+    std::vector<PhysicalDevice> devices = device::vulkan::list(options);
+    const bool all = std::all_of(devices.begin(), devices.end(),
+                                 [](const PhysicalDevice& one) { return one.missing.empty(); });
+    if (all || options.descriptors) return devices;
+    options.descriptors = true;
+    std::vector<PhysicalDevice> bound = device::vulkan::list(options);
+    for (size_t i = 0; i < devices.size() && i < bound.size(); ++i) {
+      if (!devices[i].missing.empty() && bound[i].missing.empty()) {
+        devices[i] = std::move(bound[i]);
+      }
+    }
+    return devices;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUnsupported) throw;
     why = error.what();
@@ -90,12 +102,11 @@ Device Device::open(const DeviceOptions& options) {
   listing.validation = false;
   std::string why;
   const std::vector<PhysicalDevice> devices = vulkan_devices(listing, why);
-  if (wanted.empty()) {
-    if (!why.empty()) throw Error(ErrorKind::kUnsupported, why);
-    return Device(device::vulkan::open(device::vulkan::best(devices), open));
-  }
-  const size_t index = select(devices, wanted, why);
+  if (wanted.empty() && !why.empty()) throw Error(ErrorKind::kUnsupported, why);
+  const size_t index =
+      wanted.empty() ? device::vulkan::best(devices) : select(devices, wanted, why);
   if (index == devices.size()) return Device(device::open_interpreter());
+  open.descriptors = devices[index].capabilities.binding == BindingMode::kDescriptor;
   return Device(device::vulkan::open(index, open));
 }
 

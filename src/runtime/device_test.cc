@@ -66,7 +66,7 @@ TEST_F(SelectionTest, ListsEveryDeviceAndOpensThemByIndexAndName) {
 
 TEST_F(SelectionTest, OpensTheBestDeviceByDefault) {
   std::string why;
-  const auto expected = test_device("addresses", why);
+  const auto expected = test_device("descriptors", why);
   if (!expected) {
     EXPECT_EQ(error_of([] { Device::open(); }).kind(), ErrorKind::kUnsupported);
     GTEST_SKIP() << "No usable Vulkan device: " << why;
@@ -94,7 +94,7 @@ TEST_F(SelectionTest, KeepsPipelinesInTheCacheDirectory) {
   const auto directory = std::filesystem::temp_directory_path() / "meganeura_device_cache";
   std::filesystem::remove_all(directory);
   std::string why;
-  if (!test_device("addresses", why)) GTEST_SKIP() << "No usable Vulkan device: " << why;
+  if (!test_device("descriptors", why)) GTEST_SKIP() << "No usable Vulkan device: " << why;
   Device::open({.cache_directory = directory.string()});
   EXPECT_FALSE(std::filesystem::is_empty(directory));
   std::filesystem::remove_all(directory);

@@ -165,6 +165,12 @@ void fill_capabilities(const Queries& queries, BindingMode binding, uint64_t hea
   caps.rounding_rte = queries.v12.shaderRoundingModeRTEFloat32;
 }
 
+// SwiftShader has addresses, and crashes while it compiles a load of a vector through one.
+bool addresses_usable(const Queries& queries) {
+  return queries.features12.bufferDeviceAddress &&
+         queries.v12.driverID != VK_DRIVER_ID_GOOGLE_SWIFTSHADER;
+}
+
 void fill_missing(const Queries& queries, BindingMode binding, PhysicalDevice& device) {
   auto require = [&](bool present, std::string_view what) {
     if (!present) device.missing.emplace_back(what);
@@ -175,8 +181,8 @@ void fill_missing(const Queries& queries, BindingMode binding, PhysicalDevice& d
           "basic subgroup operations");
   require(queries.features12.timelineSemaphore, "the feature timelineSemaphore");
   if (binding == BindingMode::kAddress) {
-    require(queries.features12.bufferDeviceAddress,
-            "the feature bufferDeviceAddress (descriptors would do without it)");
+    require(addresses_usable(queries),
+            "a working feature bufferDeviceAddress (descriptors would do without it)");
   }
 }
 
@@ -213,7 +219,7 @@ void fill_details(const Queries& queries, PhysicalDevice& device) {
   detail("workgroup invocations", cat(caps.max_workgroup_invocations));
   detail("shared memory", cat(caps.shared_bytes >> 10, " KiB"));
   detail("push constants", cat(caps.push_constant_bytes, " bytes"));
-  detail("buffer addresses", queries.features12.bufferDeviceAddress ? "yes" : "no");
+  detail("buffer addresses", addresses_usable(queries) ? "yes" : "no: descriptors instead");
   std::vector<std::string_view> controls;
   if (caps.signed_zero_inf_nan_preserve) controls.push_back("signed zero, infinity, NaN");
   if (caps.denorm_preserve) controls.push_back("denormals");
