@@ -107,15 +107,17 @@ class SegmentPlanner {
     const Tensor value = assign.node().operands[1];
     const uint32_t buffer = buffer_of_.at(leaf.id());
     if (!assigned_once(assign)) return;
-    if (copies_.contains(assign.id()) || buffer_of_.contains(value.id())) {
-      // The value lives elsewhere; the copy runs after everything that reads the old one.
-      required.insert(value.id());
-      roots_.push_back({value, buffer, true});
-      writer_[buffer] = assign;
+    writer_[buffer] = assign;
+    if (copies_.contains(assign.id())) {
+      // The new value waits in a temporary until everything has read the old one.
+      const uint32_t waiting =
+          add_buffer({BufferKind::kTemporary, leaf.dtype(), leaf.shape(), "", assign});
+      buffer_of_[assign.id()] = waiting;
+      roots_.push_back({assign, waiting, false});
+      roots_.push_back({assign, buffer, true});
       return;
     }
     add_target(value, buffer, required);
-    writer_[buffer] = assign;
   }
 
   // The same assign may stand among the outputs twice; two different ones are an error.
@@ -288,9 +290,8 @@ class SegmentPlanner {
   uint32_t blocked_assign(const std::vector<bool>& done) {
     for (size_t i = 0; i < kernels_.size(); ++i) {
       auto assign = writer_.find(kernels_[i].root.buffer);
-      if (!done[i] && !kernels_[i].root.copy && assign != writer_.end()) {
-        return assign->second.id();
-      }
+      if (done[i] || assign == writer_.end()) continue;
+      if (!copies_.contains(assign->second.id())) return assign->second.id();
     }
     MG_CHECK(false, "the kernels of segment ", segment_.name, " depend on each other in a cycle");
     return 0;
