@@ -19,7 +19,7 @@ struct DeviceOptions {
   // Empty: the environment's MEGANEURA_DEVICE, else the best GPU (lavapipe counts). An index of
   // list_devices(), a part of a device's name, or "interpreter".
   std::string select;
-  bool validation = false;   // Vulkan validation layers; Error(kUnsupported) when not installed
+  bool validation = false;  // Vulkan validation layers; Error(kUnsupported) when not installed
   // Bind slots as descriptors instead of addresses; where addresses do not work they are anyway.
   bool descriptors = false;
   // Where compiled pipelines are kept between runs. Empty: the environment's MEGANEURA_CACHE_DIR,
