@@ -145,8 +145,8 @@ using Infer = InferredType (*)(const Node&);
 using Body = Scalar (*)(Arguments, const Node&);
 using Gradient = Gradients (*)(const GradientContext&);
 
-// A row with a gradient rule, or with a gradient of zero where there is none.
-constexpr OpRow map(std::string_view name, int operands, Infer infer, Body body, Gradient gradient,
+// A row whose gradient is zero, piecewise constant as it is.
+constexpr OpRow map(std::string_view name, int operands, Infer infer, Body body, std::nullptr_t,
                     std::string_view doc, std::span<const AttributeField> fields = {}) {
   return {.name = name,
           .min_operands = operands,
@@ -155,9 +155,18 @@ constexpr OpRow map(std::string_view name, int operands, Infer infer, Body body,
           .lowering = Lowering::kMap,
           .infer = infer,
           .body = body,
-          .differentiability = gradient ? Differentiability::kRule : Differentiability::kZero,
-          .gradient = gradient,
+          .differentiability = Differentiability::kZero,
+          .gradient = nullptr,
           .doc = doc};
+}
+
+// A row with a gradient rule.
+constexpr OpRow map(std::string_view name, int operands, Infer infer, Body body, Gradient gradient,
+                    std::string_view doc, std::span<const AttributeField> fields = {}) {
+  OpRow row = map(name, operands, infer, body, nullptr, doc, fields);
+  row.differentiability = Differentiability::kRule;
+  row.gradient = gradient;
+  return row;
 }
 
 constexpr OpRow bitcast_row() {

@@ -83,7 +83,8 @@ constexpr OpRow reduction(std::string_view name, InferredType (*infer)(const Nod
           .lowering = Lowering::kReduce,
           .infer = infer,
           .reduce = kind,
-          .differentiability = gradient ? Differentiability::kRule : Differentiability::kZero,
+          .differentiability =
+              kind == ReduceKind::kArgMax ? Differentiability::kZero : Differentiability::kRule,
           .gradient = gradient,
           .doc = doc};
 }
