@@ -141,9 +141,11 @@ std::shared_ptr<const Program> compile(std::span<const SegmentOutputs> segments,
   const std::vector<Output> outputs = all_outputs(segments);
 
   const std::string graph_text = pipeline.run("verify", [&] {
-    std::vector<Tensor> roots;
-    for (const Output& output : outputs) roots.push_back(output.tensor);
-    if (options.verify) verify_graph(roots);
+    for (const SegmentOutputs& segment : segments) {
+      std::vector<Tensor> roots;
+      for (const Output& output : segment.outputs) roots.push_back(output.tensor);
+      if (options.verify) verify_graph(roots);
+    }
     return print_graph(outputs);
   });
   pipeline.show("graph", [&] { return graph_text; });
