@@ -46,8 +46,14 @@ TrainerOptions options_for(const Optimizer& optimizer) {
 
 Device interpreter() { return Device::open({.select = "interpreter"}); }
 
+// A file of the running test's own, so that tests may run at the same time.
 std::filesystem::path temporary(const std::string& name) {
-  return std::filesystem::temp_directory_path() / ("meganeura-trainer-" + name + ".safetensors");
+  std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+  for (char& c : test) {
+    if (c == '/') c = '-';
+  }
+  return std::filesystem::temp_directory_path() /
+         ("meganeura-" + test + "-" + name + ".safetensors");
 }
 
 void feed(Trainer& trainer, const Model& model) {
@@ -110,7 +116,10 @@ TEST_P(Resume, ThreeStepsSavedThenTheRestEqualEightSteps) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, Resume,
                          testing::Values(Optimizer(SGD{.lr = 0.05, .momentum = 0.9}),
-                                         Optimizer(AdamW{.lr = 0.05})));
+                                         Optimizer(AdamW{.lr = 0.05})),
+                         [](const testing::TestParamInfo<Optimizer>& info) {
+                           return info.param.index() == 0 ? "SgdMomentum" : "AdamW";
+                         });
 
 TEST(Trainer, RefusesACheckpointOfOtherBetasAndChangesNothing) {
   const auto path = temporary("betas");
