@@ -130,7 +130,7 @@ class Replacement {
 std::filesystem::path behind_links(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+  std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
   if (error) fail_file("resolved", path, error.value());
   return target;
 }

@@ -18,7 +18,7 @@ std::filesystem::path find_file(const std::filesystem::path& directory,
   for (std::string_view prefix : prefixes) {
     for (std::string_view ending : {"", ".gz"}) {
       tried.push_back(cat(prefix, suffix, ending));
-      const std::filesystem::path path = directory / tried.back();
+      std::filesystem::path path = directory / tried.back();
       std::error_code ignored;
       if (std::filesystem::is_regular_file(path, ignored)) return path;
     }
